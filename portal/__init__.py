@@ -1,0 +1,1 @@
+"""The composition root: settings, URLs, ASGI, Celery and the admin site."""

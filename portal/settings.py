@@ -1,0 +1,336 @@
+"""Every environment name and its default, and nothing that could be decided elsewhere.
+
+`ARCHWAY_ENV` is `development` (default) or `production`; production needs what `portal/checks.py` lists.
+Unset `DATABASE_URL` and `REDIS_URL` mean the embedded servers that `manage.py up` runs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from django.utils.translation import gettext_lazy as _
+
+from portal.embedded import locations
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def _env(name: str, default: str = "") -> str:
+    return os.environ.get(name, default).strip()
+
+
+def _flag(name: str, default: bool = False) -> bool:
+    value = _env(name).lower()
+    return default if not value else value in {"1", "true", "yes", "on"}
+
+
+def _number(name: str, default: int) -> int:
+    return int(_env(name) or default)
+
+
+def _list(name: str, default: str = "") -> list[str]:
+    return [part.strip() for part in _env(name, default).split(",") if part.strip()]
+
+
+def _database(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    host = query.pop("host", "") or unquote(parts.hostname or "")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")) or "archway",
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": str(parts.port or query.pop("port", "")),
+        "OPTIONS": query,
+    }
+
+
+ENVIRONMENT = _env("ARCHWAY_ENV", "development")
+PRODUCTION = ENVIRONMENT == "production"
+DEBUG = _flag("ARCHWAY_DEBUG")
+TESTING = _flag("ARCHWAY_TESTING")
+
+# -- secrets and places ---------------------------------------------------------------------------
+_secrets = locations.secrets()
+SECRET_KEY = _env("ARCHWAY_SECRET_KEY") or ("" if PRODUCTION else _secrets.secret_key)
+DATA_DIR = locations.data_dir()
+
+ARCHWAY: dict[str, Any] = {
+    "DATA_DIR": DATA_DIR,
+    "EMBEDDED_DATABASE": not _env("DATABASE_URL"),
+    "EMBEDDED_REDIS": not _env("REDIS_URL"),
+    # One embedding process for the machine ("server"), or the model in this very process ("inprocess").
+    "EMBEDDING_MODE": _env("ARCHWAY_EMBEDDING", "server"),
+    "EMBEDDING_URL": _env("ARCHWAY_EMBEDDING_URL"),
+    "EMBEDDING_TOKEN": _env("ARCHWAY_EMBEDDING_TOKEN") or _secrets.embedding_token,
+    "EMBEDDING_THREADS": _number("ARCHWAY_EMBEDDING_THREADS", 2),
+    "ENV_CREDENTIALS": _list("ARCHWAY_ENV_CREDENTIALS"),
+    "EGRESS_ALLOW": _list("ARCHWAY_EGRESS_ALLOW"),
+    # Networks whose X-Forwarded-For is believed.
+    "TRUSTED_PROXIES": _list("ARCHWAY_TRUSTED_PROXIES"),
+    "MAX_UPLOAD_BYTES": _number("ARCHWAY_MAX_UPLOAD_MB", 100) * 1024 * 1024,
+    "MAX_BODY_BYTES": _number("ARCHWAY_MAX_BODY_KB", 2048) * 1024,
+    "MAX_UPLOAD_BATCH": _number("ARCHWAY_MAX_UPLOAD_BATCH", 200),
+    # Work that one person may have running at once; the rest waits its turn.
+    "RUNNING_PER_PERSON": _number("ARCHWAY_RUNNING_PER_PERSON", 2),
+    "CLAIM_TTL": _number("ARCHWAY_CLAIM_TTL", 90),
+    "MAX_ATTEMPTS": 3,
+    "SLICE_SECONDS": 5.0,
+    "PARSE_MEMORY_MB": _number("ARCHWAY_PARSE_MEMORY_MB", 1200),
+    "PARSE_SECONDS": _number("ARCHWAY_PARSE_SECONDS", 300),
+    "RECYCLE_DAYS": _number("ARCHWAY_RECYCLE_DAYS", 30),
+    "QUERY_LOG_DAYS": _number("ARCHWAY_QUERY_LOG_DAYS", 90),
+    "RATE_PER_PERSON": _number("ARCHWAY_RATE_PER_PERSON", 600),
+    "RATE_PER_ADDRESS": _number("ARCHWAY_RATE_PER_ADDRESS", 1200),
+    "RATE_SIGN_IN": _number("ARCHWAY_RATE_SIGN_IN", 10),
+    "MASTER_KEY_FILE": _env("ARCHWAY_MASTER_KEY_FILE"),
+    "MASTER_KEY_KMS": _env("ARCHWAY_MASTER_KEY_KMS"),
+    "LOG_FORMAT": _env("ARCHWAY_LOG_FORMAT", "text"),
+}
+
+ALLOWED_HOSTS = _list("ARCHWAY_ALLOWED_HOSTS", "" if PRODUCTION else "localhost,127.0.0.1,[::1],testserver")
+CSRF_TRUSTED_ORIGINS = _list("ARCHWAY_TRUSTED_ORIGINS")
+PUBLIC_URL = _env("ARCHWAY_PUBLIC_URL")
+
+# -- applications ---------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "portal.apps.PortalConfig",
+    "unfold.apps.BasicAppConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django.contrib.postgres",
+    "portal.apps.ArchwayAdminConfig",
+    "rest_framework",
+    "drf_spectacular",
+    "django_filters",
+    "django_htmx",
+    "django_celery_results",
+    "channels",
+    "portal.kernel",
+    "portal.gateway",
+    "knowledge",
+    "channels_app",
+]
+
+MIDDLEWARE = [
+    "portal.kernel.middleware.TraceMiddleware",
+    "portal.kernel.middleware.SecurityHeadersMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "portal.kernel.middleware.LanguageMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.kernel.middleware.PrincipalMiddleware",
+    "portal.kernel.middleware.RateLimitMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "portal.kernel.middleware.ErrorMiddleware",
+]
+
+ROOT_URLCONF = "portal.urls"
+ASGI_APPLICATION = "portal.asgi.application"
+AUTH_USER_MODEL = "kernel.User"
+LOGIN_URL = "/sign-in/"
+LOGIN_REDIRECT_URL = "/"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "portal.context.shell",
+            ],
+        },
+    }
+]
+
+# -- PostgreSQL -----------------------------------------------------------------------------------
+DATABASES: dict[str, dict[str, Any]] = {
+    "default": _database(_env("DATABASE_URL")) if _env("DATABASE_URL") else locations.embedded_database()
+}
+DATABASES["default"].setdefault("OPTIONS", {}).setdefault("application_name", _env("ARCHWAY_PROCESS", "archway"))
+# A connection pool serves threads of the web process; prefork workers close it after every task (no gain).
+if _flag("ARCHWAY_DATABASE_POOL"):
+    DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 10, "timeout": 5}
+else:
+    DATABASES["default"]["CONN_MAX_AGE"] = 60
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# -- Redis: broker (database 0), channel layer (1), limits, nonces and locks (2) --------------------
+_redis_base = _number("ARCHWAY_REDIS_FIRST_DATABASE", 0)
+_redis = locations.redis_from_url(_env("REDIS_URL")) if _env("REDIS_URL") else locations.embedded_redis()
+REDIS_URL = _redis.client_url(_redis_base + 2)
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+CHANNEL_LAYERS = {
+    "default": {
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+        "CONFIG": {"hosts": [{"address": _redis.client_url(_redis_base + 1)}], "prefix": "asgi"},
+    }
+}
+CELERY_BROKER_URL = _redis.celery_url(_redis_base)
+CELERY_RESULT_BACKEND = "django-db"
+CELERY_RESULT_EXTENDED = False
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {"knowledge.tasks.ingest_*": {"queue": "ingest"}}
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.1, "interval_max": 0.2}
+# Above the longest slice; lost messages come back after at most visibility_timeout + a sweep of 5 s.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 120,
+    "unacked_restore_interval": 5,
+    "unacked_restore_throttle": 1,
+    "global_keyprefix": "celery:",
+}
+CELERY_BEAT_SCHEDULE = {
+    "sweep-stale-claims": {"task": "knowledge.tasks.sweep", "schedule": 10.0, "options": {"expires": 10}},
+    "fold-statistics": {"task": "knowledge.tasks.fold_statistics", "schedule": 30.0, "options": {"expires": 30}},
+    "clean-up": {"task": "knowledge.tasks.clean_up", "schedule": 600.0, "options": {"expires": 600}},
+    "seal-audit": {"task": "portal.kernel.tasks.seal_audit", "schedule": 1.0, "options": {"expires": 1}},
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat-schedule")
+CELERY_TIMEZONE = "UTC"
+
+# -- files ----------------------------------------------------------------------------------------
+_bucket = _env("ARCHWAY_S3_BUCKET")
+STORAGES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {"bucket_name": _bucket, "endpoint_url": _env("ARCHWAY_S3_ENDPOINT") or None, "default_acl": None},
+    }
+    if _bucket
+    else {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": str(DATA_DIR / "files"), "file_permissions_mode": 0o600},
+    },
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = DATA_DIR / "static"
+WHITENOISE_USE_FINDERS = not PRODUCTION
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
+FILE_UPLOAD_PERMISSIONS = 0o600
+DATA_UPLOAD_MAX_MEMORY_SIZE = ARCHWAY["MAX_BODY_BYTES"]
+DATA_UPLOAD_MAX_NUMBER_FILES = ARCHWAY["MAX_UPLOAD_BATCH"]
+
+# -- people, language, mail -----------------------------------------------------------------------
+LANGUAGE_CODE = _env("ARCHWAY_LANGUAGE", "en")
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = _env("ARCHWAY_TIME_ZONE", "UTC")
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+_mail = urlsplit(_env("ARCHWAY_MAIL_URL"))
+MAIL_CONFIGURED = bool(_mail.hostname)
+EMAIL_BACKEND = (
+    "django.core.mail.backends.smtp.EmailBackend" if MAIL_CONFIGURED else "django.core.mail.backends.dummy.EmailBackend"
+)
+EMAIL_HOST = _mail.hostname or ""
+EMAIL_PORT = _mail.port or 25
+EMAIL_HOST_USER = unquote(_mail.username or "")
+EMAIL_HOST_PASSWORD = unquote(_mail.password or "")
+EMAIL_USE_TLS = _mail.scheme == "smtp+tls"
+EMAIL_USE_SSL = _mail.scheme == "smtps"
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = _env("ARCHWAY_MAIL_FROM", "archway@localhost")
+
+# -- browser security -----------------------------------------------------------------------------
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PRODUCTION
+SECURE_SSL_REDIRECT = PRODUCTION and not _flag("ARCHWAY_TLS_AT_PROXY")
+SECURE_HSTS_SECONDS = _number("ARCHWAY_HSTS_SECONDS", 31_536_000) if PRODUCTION else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _flag("ARCHWAY_TLS_AT_PROXY") else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# -- REST -----------------------------------------------------------------------------------------
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["portal.kernel.rest.PrincipalAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["portal.kernel.rest.HasPrincipal"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PAGINATION_CLASS": "portal.kernel.rest.Pages",
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "portal.kernel.rest.problem",
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+    "PAGE_SIZE": 50,
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "Archway",
+    "DESCRIPTION": "Permitted, cited, reproducible answers from a company's documents.",
+    "VERSION": "1",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+# -- admin ----------------------------------------------------------------------------------------
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Archway",
+    "SITE_HEADER": "Archway",
+    "SITE_SUBHEADER": _("Knowledge portal"),
+    "SITE_URL": "/",
+    "DASHBOARD_CALLBACK": "portal.admin_site.dashboard",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+    "SHOW_BACK_BUTTON": True,
+    "BORDER_RADIUS": "6px",
+}
+
+# -- logging --------------------------------------------------------------------------------------
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"trace": {"()": "portal.kernel.logging.TraceFilter"}},
+    "formatters": {
+        "text": {"format": "%(asctime)s %(levelname)s %(name)s [%(trace)s] %(message)s"},
+        "json": {"()": "portal.kernel.logging.JsonFormatter"},
+    },
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "filters": ["trace"], "formatter": ARCHWAY["LOG_FORMAT"]}
+    },
+    "root": {"handlers": ["stderr"], "level": _env("ARCHWAY_LOG_LEVEL", "INFO")},
+    "loggers": {
+        "django.server": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "httpx": {"level": "WARNING"},
+        "LiteLLM": {"level": "WARNING"},
+        "celery.worker.strategy": {"level": "WARNING"},
+        "celery.app.trace": {"level": "WARNING"},
+    },
+}
+SILENCED_SYSTEM_CHECKS: list[str] = []
+TEST_RUNNER = "django.test.runner.DiscoverRunner"
