@@ -1,0 +1,1 @@
+"""PostgreSQL, Valkey and the processes of one machine, started and stopped by `manage.py up`."""
