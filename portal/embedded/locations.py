@@ -74,7 +74,7 @@ class RedisLocation:
         password = urlsplit(self.url).password
         return unquote(password) if password else None
 
-    def address(self, number: int = LIMITS) -> str:
+    def client_url(self, number: int = LIMITS) -> str:
         """URL of our database `number` (BROKER, CHANNELS or LIMITS), for redis-py and channels_redis."""
         parts = urlsplit(self.url)
         database = self.first_database + number
@@ -83,11 +83,11 @@ class RedisLocation:
         query = "&".join(filter(None, (parts.query, f"db={database}")))
         return urlunsplit(parts._replace(query=query))
 
-    def celery_address(self, number: int = BROKER) -> str:
+    def celery_url(self, number: int = BROKER) -> str:
         """URL of our database `number` in Celery's spelling, which differs for Unix sockets."""
         parts = urlsplit(self.url)
         if parts.scheme != "unix":
-            return self.address(number)
+            return self.client_url(number)
         database = self.first_database + number
         return urlunsplit(parts._replace(scheme="redis+socket", query=f"virtual_host={database}"))
 
