@@ -179,8 +179,15 @@ def embedded_redis(folder: Path | None = None) -> RedisLocation:
 
 def database_url(folder: Path | None = None) -> str:
     """The embedded PostgreSQL as a `DATABASE_URL`."""
-    parts = embedded_database(folder)
-    return f"postgresql://{parts['USER']}:{parts['PASSWORD']}@/{parts['NAME']}?host={quote(str(parts['HOST']))}&port={parts['PORT']}"
+    return url_of_database(embedded_database(folder))
+
+
+def url_of_database(parts: Mapping[str, object]) -> str:
+    """An entry of Django's `DATABASES` as a `DATABASE_URL`; the opposite of `database_from_url`."""
+    account = f"{_quoted(parts['USER'])}:{_quoted(parts['PASSWORD'])}"
+    return (
+        f"postgresql://{account}@/{_quoted(parts['NAME'])}?host={_quoted(parts['HOST'])}&port={_quoted(parts['PORT'])}"
+    )
 
 
 def redis_url(folder: Path | None = None, first_database: int = 0) -> str:
@@ -277,6 +284,10 @@ def accepts(path: Path) -> bool:
         except OSError:
             return False
     return True
+
+
+def _quoted(part: object) -> str:
+    return quote(str(part), safe="")
 
 
 def _fresh_secrets() -> Secrets:
