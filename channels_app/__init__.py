@@ -1,0 +1,1 @@
+"""Live wires: websocket consumers now; instant messengers later."""

@@ -1,0 +1,59 @@
+"""A base's settings: names, defaults, limits. Stored as JSON, checked here whatever door they come through."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from portal.kernel.errors import Invalid
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Splitting(_Section):
+    """How text becomes passages and leaves; sizes in tokens of the base's embedding model."""
+
+    mode: Literal["smart", "separators", "qa", "rows"] = "smart"
+    passage_tokens: int = Field(400, ge=50, le=2000)
+    leaf_tokens: int = Field(120, ge=30, le=500)
+    overlap_tokens: int = Field(0, ge=0, le=200)
+    separators: list[str] = Field(default_factory=list, max_length=20)
+    review: Literal["never", "always"] = "never"
+
+
+class Searching(_Section):
+    """Defaults of a search in this base. `threshold` is on relevance, `weight` the share of meaning in a blend."""
+
+    mode: Literal["blend", "keywords", "embedding"] = "blend"
+    top_k: int = Field(5, ge=1, le=50)
+    threshold: float = Field(0.0, ge=0, le=1)
+    weight: float = Field(0.5, ge=0, le=1)
+    fusion: Literal["convex", "rrf"] = "convex"
+    neighbours: int = Field(0, ge=0, le=3)
+    log_queries: bool = True
+
+
+class BaseSettings(_Section):
+    """All settings of a base, by section. Each section is saved on its own."""
+
+    splitting: Splitting = Field(default_factory=Splitting)
+    searching: Searching = Field(default_factory=Searching)
+
+
+def read(config: dict[str, Any]) -> BaseSettings:
+    """The settings stored in a base; sections that are missing take their defaults."""
+    return BaseSettings.model_validate(config)
+
+
+def with_section(config: dict[str, Any], section: str, values: dict[str, Any]) -> dict[str, Any]:
+    """`config` with one section replaced by checked `values`; `Invalid` says which field is wrong and how."""
+    try:
+        checked = BaseSettings.model_validate({**config, section: values})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise Invalid("%(field)s: %(problem)s", code="settings_invalid", field=field, problem=first["msg"]) from error
+    return checked.model_dump(mode="json")

@@ -1,0 +1,143 @@
+"""The shapes of a retrieval: what is asked, what comes back, and how it came about (`trace`)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any, Literal
+
+Mode = Literal["blend", "keywords", "embedding"]
+MODES: tuple[Mode, ...] = ("blend", "keywords", "embedding")
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Narrowing before the top k is taken; empty means no narrowing."""
+
+    document_uids: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    mimes: tuple[str, ...] = ()
+    folder: str = ""
+    updated_from: date | None = None
+    updated_to: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalRequest:
+    """One question. None means: as the base's settings say (several bases: the first one's).
+
+    `base_uids` empty: every base that the asker sees. `threshold` is on `relevance` (0–1). `weight`
+    is the share of meaning in a blend (0–1). `neighbours`: passages before and after each hit.
+    """
+
+    query: str
+    base_uids: tuple[str, ...] = ()
+    mode: Mode | None = None
+    top_k: int | None = None
+    threshold: float | None = None
+    weight: float | None = None
+    fusion: Literal["convex", "rrf"] | None = None
+    neighbours: int | None = None
+    filters: Filters = field(default_factory=Filters)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Where a hit stood in one of the two lists that a blend is made of: rank from 1, raw score, scale's name."""
+
+    rank: int
+    score: float
+    scale: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that answers. `score` orders within its mode only; `relevance` (0–1) compares across modes and queries.
+
+    `chunk` is the passage's id and `leaf` that of its best leaf; with `revision` and `sha256` they are
+    the citation. `highlights` are (start, end) offsets into `text`; `start` and `end` are offsets of the
+    passage in the revision's parsed text.
+    """
+
+    rank: int
+    score: float
+    scale: str
+    relevance: float
+    base: str
+    base_name: str
+    document: str
+    document_name: str
+    folder: str
+    revision: str
+    revision_number: int
+    chunk: int
+    leaf: int
+    sha256: str
+    text: str
+    prefix: str
+    heading_path: tuple[str, ...]
+    page: int | None
+    sheet: str | None
+    rows: tuple[int, int] | None
+    slide: int | None
+    start: int
+    end: int
+    leaf_start: int
+    leaf_end: int
+    highlights: tuple[tuple[int, int], ...]
+    parts: dict[str, Part] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    @property
+    def citation(self) -> str:
+        """The address of the passage in its reader."""
+        return f"/bases/{self.base}/documents/{self.document}/?rev={self.revision_number}&chunk=c_{self.chunk}#c_{self.chunk}"
+
+    @property
+    def place(self) -> str:
+        """Where the passage stands, in words that need no language: heading path, page, sheet and rows, slide."""
+        parts = list(self.heading_path)
+        if self.page:
+            parts.append(f"p. {self.page}")
+        if self.sheet:
+            parts.append(self.sheet + (f"!{self.rows[0]}–{self.rows[1]}" if self.rows else ""))
+        if self.slide:
+            parts.append(f"#{self.slide}")
+        return " › ".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON-ready, with `citation` and `place`."""
+        return {**asdict(self), "citation": self.citation, "place": self.place}
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """Hits, best first. No hit is not a failure: `searched` says how many leaves could have matched.
+
+    `trace` holds: `query` (normalised), `lexemes` [{lexeme, chunks}], `steps` [{name, milliseconds,
+    detail}], `plan` and why. `warnings` are [{code, message}] in plain words (meaning is away, …).
+    """
+
+    query: str
+    mode: Mode
+    hits: tuple[Hit, ...]
+    searched: int
+    below_threshold: int
+    milliseconds: float
+    base_ids: tuple[int, ...]
+    warnings: tuple[dict[str, str], ...] = ()
+    trace: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "query": self.query,
+            "mode": self.mode,
+            "hits": [hit.as_json() for hit in self.hits],
+            "searched": self.searched,
+            "below_threshold": self.below_threshold,
+            "milliseconds": round(self.milliseconds, 1),
+            "warnings": list(self.warnings),
+            "trace": self.trace,
+        }

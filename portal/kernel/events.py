@@ -1,0 +1,83 @@
+"""Live events: small JSON hints about what changed, sent on commit. A page re-reads state from the database.
+
+Each topic keeps its last events in a Redis stream for a few minutes, so that a socket that comes back
+can be told what it missed (`after`), or that it has to start anew.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import Any
+
+import redis
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+from django.db import transaction
+from redis.exceptions import RedisError
+
+logger = logging.getLogger(__name__)
+
+KEPT = 300
+TTL_SECONDS = 900
+_client: redis.Redis | None = None
+
+
+def client() -> redis.Redis:
+    """The process-wide Redis client for events, limits and locks."""
+    global _client
+    if _client is None:
+        _client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1)
+    return _client
+
+
+def group_name(topic: str) -> str:
+    """The channel layer's name of a topic (`base:7x…` → `events.base.7x…`)."""
+    return "events." + re.sub(r"[^A-Za-z0-9.\-]", ".", topic)
+
+
+def publish(topic: str, event: dict[str, Any]) -> None:
+    """Send `event` to everyone who follows `topic` once the transaction commits. Never fails the caller."""
+    transaction.on_commit(lambda: _send(topic, event), robust=True)
+
+
+def _send(topic: str, event: dict[str, Any]) -> None:
+    key = f"events:{topic}"
+    try:
+        connection = client()
+        # The counter outlives the stream, so that a number is never given twice while a page is open.
+        number = int(connection.incr(f"{key}:seq"))  # type: ignore[arg-type]
+        frame = {"v": 1, "seq": number, "topic": topic, **event}
+        pipe = connection.pipeline(transaction=False)
+        pipe.xadd(key, {"frame": json.dumps(frame)}, id=f"{number}-0", maxlen=KEPT, approximate=True)
+        pipe.expire(key, TTL_SECONDS)
+        pipe.expire(f"{key}:seq", 7 * 86_400)
+        pipe.execute()
+        layer = get_channel_layer()
+        if layer is not None:
+            async_to_sync(layer.group_send)(group_name(topic), {"type": "event", "frame": frame})
+    except (RedisError, OSError) as error:
+        # The database holds the truth; pages poll when frames stay away.
+        logger.warning("event for %s not sent: %s", topic.partition(":")[0], type(error).__name__)
+
+
+def missed(topic: str, after: int) -> list[dict[str, Any]] | None:
+    """The events after number `after`, or None when some are no longer kept (the page must re-read)."""
+    key = f"events:{topic}"
+    connection = client()
+    latest = int(connection.get(f"{key}:seq") or 0)  # type: ignore[arg-type]
+    if after == latest:
+        return []
+    if after > latest:
+        return None
+    rows: Any = connection.xrange(key, min=f"({after}-0" if after else "-")
+    frames = [json.loads(fields[b"frame"]) for _, fields in rows]
+    whole = bool(frames) and frames[0]["seq"] == after + 1
+    return frames if whole else None
+
+
+def latest_number(topic: str) -> int:
+    """The number of the newest event of a topic; 0 before the first."""
+    return int(client().get(f"events:{topic}:seq") or 0)  # type: ignore[arg-type]
