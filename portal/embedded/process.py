@@ -46,6 +46,7 @@ class Program:
     with_parent: signal.Signals = signal.SIGTERM
     not_root: Path | None = None
     descriptors: tuple[int, ...] = ()
+    directory: Path | None = None
     prepare: Callable[[], None] = _nothing
 
 
@@ -77,6 +78,7 @@ class Child:
             # A session of its own: Ctrl-C in the terminal reaches the supervisor only, which stops in order.
             start_new_session=True,
             pass_fds=program.descriptors,
+            cwd=program.directory,
         )
         if program.stdin and self.process.stdin:
             with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
@@ -123,9 +125,10 @@ class Child:
 
     def _reap(self) -> None:
         # Seen but not reaped yet, so the number is still its own: what it left behind can be ended safely.
-        os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        if hasattr(os, "waitid"):  # not on macOS
+            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         with self._reaping:
             self.process.wait()
         self._pump.join(timeout=2)
