@@ -1,0 +1,62 @@
+"""Markdown: CommonMark with tables and footnotes, rendered to HTML and walked like any page."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
+from knowledge.ingestion.parsers.encodings import decode
+from knowledge.ingestion.parsers.html import walk_html
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+MIME = "text/markdown"
+_FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
+_YAML_LINE = re.compile(r"\s*(?:#.*|-\s.*|-|[\w\"'.$@-]+[^:\n]{0,80}:(?:\s.*)?|[\]}\[{].*)?\Z|\s+\S.*\Z")
+_PAIR = re.compile(r"([^\s:#][^:]*):\s+(\S.*)")
+
+
+def parse(source: Source, context: ParseContext) -> ParsedDocument:
+    """Headings, paragraphs, lists, tables, fences (whole), quotes and footnotes; front matter as metadata."""
+    decoded = decode(source.read())
+    facts, body = front_matter(decoded.text)
+    walker, _ = walk_html(_renderer().render(body), context)
+    context.progress(1, 1)
+    title = facts.get("title", "")
+    if not title:
+        title = next((block.text for block in walker.blocks if block.kind == "heading"), "")
+    return assemble(
+        MIME,
+        walker.blocks,
+        warnings=decoded.warnings,
+        images=tuple(walker.images.values()),
+        title=title,
+        metadata={**facts, "encoding": decoded.encoding},
+    )
+
+
+def front_matter(text: str) -> tuple[dict[str, str], str]:
+    """The `key: value` lines of a YAML head, and the text after it.
+
+    A text that merely begins with a rule (`---`) has no head: every line must look like YAML.
+    """
+    found = _FRONT_MATTER.match(text)
+    lines = (found[1] or "").split("\n") if found else []
+    if not found or not all(_YAML_LINE.match(line) for line in lines) or not any(map(_PAIR.match, lines)):
+        return {}, text
+    pairs = [pair for line in lines if (pair := _PAIR.match(line))]
+    return {pair[1].strip(): pair[2].strip().strip("\"'") for pair in pairs}, text[found.end() :]
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.footnote import footnote_plugin
+
+    markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": 100}).enable(["table", "strikethrough"])
+    # Unsafe addresses must not make the link's source appear as text; the walk drops them.
+    markdown.validateLink = lambda url: True  # type: ignore[method-assign]
+    return markdown.use(footnote_plugin)
