@@ -82,7 +82,10 @@ def cell_text(text: str) -> str:
 
 
 def _line(row: Sequence[str], width: int) -> str:
-    return "| " + " | ".join([*map(cell_text, row), *[""] * (width - len(row))]) + " |"
+    joined = " | ".join(row)
+    if joined.count("|") != max(len(row) - 1, 0) or "\n" in joined or _SPACE.search(joined):
+        joined = " | ".join(map(cell_text, row))
+    return f"| {joined}{' | ' * (width - len(row))} |"
 
 
 def _joined(cells: Sequence[str]) -> str:

@@ -1,0 +1,181 @@
+"""What all Office Open XML files share: the package, its relations, and which kind of file it is.
+
+Source: ECMA-376 part 2 (Open Packaging Conventions). The ISO strict namespaces are rewritten to the
+transitional ones before parsing, so that the walkers know one set of names.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import IO, NamedTuple, Self
+from urllib.parse import unquote
+
+import olefile
+
+from knowledge.ingestion.blocks import ParseContext, Source
+from knowledge.ingestion.parsers.archive import Archive
+from knowledge.ingestion.parsers.xml import Element, parse_xml, salvage_xml
+from portal.kernel.errors import ParseError
+
+OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
+_PROPERTIES = {
+    "title": "title",
+    "creator": "author",
+    "subject": "subject",
+    "keywords": "keywords",
+    "description": "description",
+    "created": "created",
+    "modified": "modified",
+    "language": "language",
+}
+
+
+class Relation(NamedTuple):
+    """A link from one part to another. `kind` is the last word of its type, `target` a part name or an outside URL."""
+
+    kind: str
+    target: str
+    external: bool
+
+
+class Package:
+    """An opened Office file whose main part has the root element `root_name`.
+
+    Raises `ParseError`: `empty_file`, `password_protected`, `damaged_file`, `archive_limit`,
+    `unsafe_xml`, or `type_mismatch` when it is another kind of file.
+    """
+
+    def __init__(self, source: Source, context: ParseContext, *, root_name: str, usual_main: str) -> None:
+        refuse_ole(source)
+        self.warnings: list[str] = []
+        self._archive = Archive(source.path, context)
+        try:
+            self._names = {name.lower().lstrip("/"): name for name in reversed(self._archive.names)}
+            self.main = self._main_part(usual_main)
+            root = self.xml(self.main) if self.main else None
+            if root is None or local(root) != root_name:
+                raise ParseError("The content of this file is not what its name says.", code="type_mismatch")
+        except BaseException:
+            self._archive.__exit__(None, None, None)
+            raise
+        self.root: Element = root
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._archive.__exit__(None, None, None)
+
+    def __contains__(self, part: str) -> bool:
+        return part.lower() in self._names
+
+    def read(self, part: str) -> bytes | None:
+        """The bytes of a part, None if it is missing or (with a warning) damaged."""
+        name = self._names.get(part.lower())
+        if name is None:
+            return None
+        try:
+            return self._archive.read(name)
+        except ParseError as error:
+            self.tolerate(error, part)
+            return None
+
+    def open(self, part: str) -> IO[bytes] | None:
+        """A part as a stream, for those too large to hold; errors come while reading."""
+        name = self._names.get(part.lower())
+        return self._archive.open(name) if name is not None else None
+
+    def xml(self, part: str) -> Element | None:
+        """The root of an XML part. Broken XML is read as far as it goes, with a warning."""
+        data = self.read(part)
+        if data is None:
+            return None
+        data = transitional(data)
+        try:
+            return parse_xml(data)
+        except ParseError as error:
+            self.tolerate(error, part)
+            return salvage_xml(data)
+
+    def tolerate(self, error: ParseError, part: str) -> None:
+        """Note a damaged part and go on; anything but damage (bombs, entities, passwords) is raised again."""
+        if error.code != "damaged_file":
+            raise error
+        warning = f"malformed_part: The part {part} is damaged; what could be read of it is kept."
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def relations(self, part: str) -> dict[str, Relation]:
+        """The relations of a part by id; `part` "" is the package itself."""
+        folder, name = posixpath.split(part)
+        root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
+        found: dict[str, Relation] = {}
+        for element in root if root is not None else ():
+            kind = element.get("Type", "").rpartition("/")[2]
+            target, external = element.get("Target", ""), element.get("TargetMode") == "External"
+            if not external:
+                target = posixpath.normpath(posixpath.join("/", folder, unquote(target.partition("#")[0]))).lstrip("/")
+            found[element.get("Id", "")] = Relation(kind, target, external)
+        return found
+
+    def related(self, part: str, kind: str) -> list[str]:
+        """Names of the parts that `part` is related to by `kind`."""
+        return [link.target for link in self.relations(part).values() if link.kind == kind and not link.external]
+
+    def properties(self) -> dict[str, str]:
+        """Core properties (title, author, dates, …) that are not blank."""
+        found: dict[str, str] = {}
+        for part in self.related("", "core-properties") or ["docProps/core.xml"]:
+            root = self.xml(part)
+            for element in root if root is not None else ():
+                key = _PROPERTIES.get(local(element))
+                if key and (element.text or "").strip():
+                    found[key] = element.text.strip()
+        return found
+
+    def _main_part(self, usual: str) -> str:
+        for part in self.related("", "officeDocument"):
+            if part in self:
+                return part
+        return usual if usual in self else ""
+
+
+def transitional(data: bytes) -> bytes:
+    """XML with ISO strict namespaces replaced by the transitional ones of the same meaning."""
+    if b"http://purl.oclc.org/ooxml/" not in data:
+        return data
+    return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/\2", data)
+
+
+def refuse_ole(source: Source) -> None:
+    """Raise `ParseError` if the file is an OLE container: an encrypted Office file, or an old one."""
+    with source.path.open("rb") as stream:
+        head = stream.read(8)
+    if head != OLE_MAGIC:
+        return
+    if is_encrypted(source):
+        raise ParseError("The file is protected by a password; save it without one.", code="password_protected")
+    raise ParseError("The content of this file is not what its name says.", code="type_mismatch")
+
+
+def is_encrypted(source: Source) -> bool:
+    """Whether an OLE container holds an encrypted Office Open XML package."""
+    try:
+        with olefile.OleFileIO(str(source.path)) as container:
+            return bool(container.exists("EncryptedPackage") or container.exists("EncryptionInfo"))
+    except (OSError, ValueError, IndexError, TypeError, AttributeError):
+        return b"E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e" in source.read()
+
+
+def local(element: Element) -> str:
+    """The name of an element without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def on(value: str | None) -> bool:
+    """An OOXML on/off attribute whose element is present: absent means on."""
+    return value is None or value.lower() not in ("0", "false", "off")
