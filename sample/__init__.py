@@ -1,0 +1,1 @@
+"""The sample company: documents, people and grants that a newcomer meets in the first minute."""
