@@ -118,7 +118,9 @@ def _flowables(part: Part, key: str, width: float) -> list[Flowable]:
 
 def _grid(part: Table, width: float) -> Grid:
     # A column is as wide as its longest cell asks, within bounds, so that numbers do not wrap.
-    longest = [max(5.0, min(16.0, max(_em(row[column]) for row in part.rows))) for column in range(len(part.rows[0]))]
+    longest = [
+        max(3.0, min(16.0, max(_em(row[column]) for row in part.rows))) + 1.2 for column in range(len(part.rows[0]))
+    ]
     rows = [
         [Text(escape(cell), STYLES["head" if index == 0 else "cell"]) for cell in row]
         for index, row in enumerate(part.rows)
