@@ -47,6 +47,10 @@ _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _DASH = str.maketrans(dict.fromkeys(DASHES, "-"))
 _CODE = re.compile(r"[_#\\@]|\+\+|::|\w\.\w+\.\w|/\w+/")
 _NUMBER_CHAIN = re.compile(r"[0-9]+(?:[-/:_][0-9]+)+")
+# Joined up, codes (TH-01) and short words (e-mail) are still the same thing; of longer words the joined form
+# only counts the same parts twice (nDCG@10 on the APISIX set: .701 with, .738 without).
+_SHORT = 6
+_PROSE = re.compile(r"[^\W0-9_]+(?:[-_'\u2019/]+[^\W0-9_]+)+")
 _MAX_PARTS = 24
 _MAX_PIECES = 6
 
@@ -92,7 +96,7 @@ def _take_apart(word: str, start: int, cased: str, level: int, found: dict[Part,
         if word[-1] in "+#":
             if len(squashed) == 1:  # C is another language than C++
                 return
-        elif len(squashed) > 1:
+        elif len(squashed) > 1 and (len(squashed) <= _SHORT or not _PROSE.fullmatch(word)):
             found[squashed, start, start + len(word)] = None
     for low, high in pieces[:_MAX_PARTS]:
         _take_apart(word[low:high], start + low, cased[low:high], level + 1, found)

@@ -25,7 +25,7 @@ class Term:
 class Terms:
     """The terms of one base, ready to be matched. Immutable; safe to share between threads."""
 
-    __slots__ = ("_lengths", "_lexemes", "conflicts", "weights")
+    __slots__ = ("_has_ones", "_lengths", "_lexemes", "conflicts", "weights")
 
     def __init__(self, terms: Iterable[Term]) -> None:
         """`conflicts` names the surfaces that belong to more than one term; all of them keep working."""
@@ -35,7 +35,10 @@ class Terms:
         self.conflicts: dict[str, tuple[str, ...]] = {}
         for term in terms:
             self._add(term)
+        self._has_ones = any(len(surface) == 1 for surface in self._lexemes)
         for surface in self._lexemes:
+            if len(surface) == 1:
+                continue
             known = self._lengths.get(surface[:2], ())
             if len(surface) not in known:
                 self._lengths[surface[:2]] = tuple(sorted((*known, len(surface)), reverse=True))
@@ -67,12 +70,10 @@ class Terms:
     def matches(self, normal: str) -> Iterator[tuple[int, int, str]]:
         """(start, end, lexeme) of the longest match at each place of a text in normal form."""
         lengths = self._lengths
+        ones = (1,) if self._has_ones else ()
         folded = normal.translate(_BLANKS)
         for start in range(len(folded)):
-            sizes = lengths.get(folded[start : start + 2])
-            if sizes is None:
-                continue
-            for size in sizes:
+            for size in (*lengths.get(folded[start : start + 2], ()), *ones):
                 lexemes = self._lexemes.get(folded[start : start + size])
                 if lexemes and _stands_free(folded, start, start + size):
                     for lexeme in lexemes:
