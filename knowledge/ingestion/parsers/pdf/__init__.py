@@ -1,0 +1,170 @@
+"""PDF to blocks: PDFium's characters, our own layout.
+
+This module alone decides what of a PDF is kept: every page that can be read, in reading order, with
+page and place of each block; and when a PDF is refused instead of coming out empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pypdfium2 as pypdfium
+
+from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
+from portal.kernel.errors import ParseError
+
+from .cleaning import is_cjk_char, scrub
+from .fallback import SecondReader
+from .furniture import without_furniture
+from .headings import blocks_with_paths, read_outline
+from .opening import has_page_objects, open_document
+from .page import PageError, PageResult, read_page
+from .paragraphs import Draft, joined_lines
+
+MIME = "application/pdf"
+_METADATA = ("Author", "Subject", "Keywords", "Creator", "CreationDate", "ModDate")
+_TERMINAL = tuple(".。!！?？:：;；”」』")
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What reading all pages gave: drafts and heights a page, and the pages that need a word."""
+
+    pages: list[list[Draft]] = field(default_factory=list)
+    heights: list[float] = field(default_factory=list)
+    without_text: list[int] = field(default_factory=list)
+    garbled: list[int] = field(default_factory=list)
+    second: list[int] = field(default_factory=list)
+    unreadable: list[int] = field(default_factory=list)
+    removed: int = 0
+    objects: int = 0
+    characters: int = 0
+
+
+def parse(source: Source, context: ParseContext) -> ParsedDocument:
+    """Parse a PDF page by page; `context.progress(done, total)` is called after each page.
+
+    Raises ParseError with code `empty_file`, `not_a_pdf`, `damaged_file`, `password_protected`,
+    `too_many_pages`, `too_much_text`, or `no_text` when no page has a usable text layer.
+    """
+    document, given = open_document(source, context)
+    try:
+        document.init_forms()
+        with SecondReader(given) as second:
+            reading = _read_pages(document, second, context)
+        if not any(reading.pages):
+            raise _nothing_read(source, reading)
+        drafts, warnings = _flowing(reading)
+        blocks = blocks_with_paths(drafts, read_outline(document, reading.heights))
+        return assemble(
+            MIME,
+            blocks,
+            warnings=warnings,
+            page_count=len(reading.pages),
+            title=scrub(document.get_metadata_value("Title")).strip(),
+            metadata={
+                key.lower(): value for key in _METADATA if (value := scrub(document.get_metadata_value(key)).strip())
+            },
+        )
+    finally:
+        document.close()
+
+
+def _read_pages(document: pypdfium.PdfDocument, second: SecondReader, context: ParseContext) -> _Reading:
+    reading = _Reading()
+    bold_fonts: dict[int, bool] = {}
+    total = len(document)
+    for number in range(1, total + 1):
+        try:
+            page = read_page(document, number, bold_fonts)
+        except PageError:
+            reading.unreadable.append(number)
+            reading.pages.append([])
+            reading.heights.append(0.0)
+        else:
+            _take(reading, page, number, second)
+        if reading.characters > context.max_text:
+            raise ParseError(
+                "This PDF has more than %(limit)s characters of text.", code="too_much_text", limit=context.max_text
+            )
+        context.progress(number, total)
+    return reading
+
+
+def _take(reading: _Reading, page: PageResult, number: int, second: SecondReader) -> None:
+    drafts = page.drafts
+    if page.garbled:
+        drafts = second.page(number, page.canvas)
+        (reading.second if drafts else reading.garbled).append(number)
+    elif not drafts and page.pictures:
+        reading.without_text.append(number)
+    reading.pages.append(drafts)
+    reading.heights.append(page.canvas.height)
+    reading.removed += page.removed
+    reading.objects += page.objects
+    reading.characters += sum(len(draft.text) for draft in drafts)
+
+
+def _nothing_read(source: Source, reading: _Reading) -> ParseError:
+    if len(reading.unreadable) == len(reading.pages) or (not reading.objects and not has_page_objects(source)):
+        return ParseError("This PDF is damaged: none of its pages can be read.", code="damaged_file")
+    if reading.garbled:
+        return ParseError(
+            "The text layer of this PDF can not be decoded; run text recognition (OCR) on it.", code="no_text"
+        )
+    return ParseError("This PDF has no text layer; run text recognition (OCR) on it.", code="no_text")
+
+
+def _flowing(reading: _Reading) -> tuple[list[Draft], list[str]]:
+    """All drafts in order, page furniture out and paragraphs over page breaks joined; and the warnings."""
+    pages, dropped = without_furniture(reading.pages, reading.heights)
+    flow: list[Draft] = []
+    for drafts in pages:
+        body = list(drafts)
+        if flow and body and _continues(flow[-1], body[0]):
+            before = flow[-1]
+            flow[-1] = replace(before, text=joined_lines(before.text, body[0].text), lines=before.lines + body[0].lines)
+            del body[0]
+        flow.extend(body)
+    warnings = [
+        sentence
+        for pages_, sentence in (
+            (reading.without_text, "pages_without_text: no text layer on page %s (images only)."),
+            (reading.garbled, "pages_garbled: the text of page %s can not be decoded and was left out."),
+            (reading.second, "pages_by_second_reader: page %s was read by the second reader, without exact places."),
+            (reading.unreadable, "pages_unreadable: page %s is damaged and was left out."),
+        )
+        if pages_
+        for sentence in [sentence % _ranges(pages_)]
+    ]
+    if reading.removed:
+        warnings.append(
+            f"characters_removed: {reading.removed} control characters or broken surrogates were taken out."
+        )
+    if dropped:
+        warnings.append(f"repeated_lines_dropped: {dropped} repeated headers, footers or page numbers were left out.")
+    return flow, warnings
+
+
+def _continues(before: Draft, after: Draft) -> bool:
+    """A paragraph that clearly goes on at the top of the next page: a full last line, no end of sentence."""
+    if before.kind != "paragraph" or after.kind != "paragraph" or after.page != before.page + 1:
+        return False
+    if not (before.upright and after.upright and before.tail_full and before.lines > 1):
+        return False
+    if abs(before.em - after.em) > 0.05 * before.em or before.bold != after.bold or before.text.endswith(_TERMINAL):
+        return False
+    first = after.text[:1]
+    return first.islower() or (is_cjk_char(first) and is_cjk_char(before.text[-1]) and not after.bold)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """1, 2, 3, 7 as "1-3, 7"."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)

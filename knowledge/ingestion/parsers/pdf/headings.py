@@ -1,0 +1,213 @@
+"""Headings: from the document's outline (bookmarks), else from font size, weight and Chinese chapter marks.
+
+The outline is matched to the text by page and place, never by searching the document for a title,
+so a title that recurs in the body or names two chapters is right each time.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pypdfium2 as pypdfium
+
+from knowledge.ingestion.blocks import Block
+
+from .cleaning import is_cjk_char, scrub
+from .paragraphs import SENTENCE_END, Draft
+
+MAX_BOOKMARKS = 20_000
+MAX_DEPTH = 6
+LARGER = 1.12  # times the body's font size
+MAX_LINES = 3
+MAX_LENGTH = 120
+_CHAPTER = re.compile(r"第[一二三四五六七八九十百零〇\d]{1,6}([编篇部章节])(?:[\s　:：]|$|(?=[\u4e00-\u9fff]))")
+_CHAPTER_RANK = {"编": 1, "篇": 1, "部": 1, "章": 2, "节": 3}
+_WORD = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """One entry of the outline: `level` from 1, `page` from 1, `top` in points from the page's top or None."""
+
+    title: str
+    level: int
+    page: int
+    top: float | None
+
+
+def read_outline(document: pypdfium.PdfDocument, heights: Sequence[float]) -> list[Bookmark]:
+    """The outline in order; entries without a title or without a page in this document are left out."""
+    found: list[Bookmark] = []
+    for count, entry in enumerate(document.get_toc(max_depth=MAX_DEPTH)):
+        if count >= MAX_BOOKMARKS:
+            break
+        title = " ".join(scrub(entry.get_title() or "").split())
+        target = entry.get_dest()
+        page = target.get_index() if target is not None else None
+        if not title or page is None or not 0 <= page < len(heights):
+            continue
+        _, view = target.get_view()
+        y = view[1] if len(view) >= 2 else view[0] if len(view) == 1 else None
+        top = heights[page] - y if y else None
+        found.append(Bookmark(title[:300], entry.level + 1, page + 1, top))
+    return found
+
+
+def blocks_with_paths(drafts: Sequence[Draft], outline: Sequence[Bookmark]) -> list[Block]:
+    """Drafts in reading order to blocks: headings recognised, each block with the titles above it."""
+    matched, split = _match_outline(drafts, outline)
+    by_size = _by_appearance(split, {id(draft) for draft, _ in matched.values()})
+    marks = {id(draft): mark for mark, (draft, _) in matched.items()}
+    waiting = iter(_unmatched(outline, matched))
+    next_mark = next(waiting, None)
+    path: list[tuple[int, str]] = []
+    depth = 0
+    blocks: list[Block] = []
+    for draft in split:
+        while next_mark is not None and _has_passed(outline[next_mark], draft):
+            if items:
+                blocks.append(_block(_as_list(items), path, None))
+                items = []
+            path = _entered(path, outline[next_mark].level, outline[next_mark].title)
+            depth = outline[next_mark].level
+            next_mark = next(waiting, None)
+        level: int | None = None
+        if (mark := marks.get(id(draft))) is not None:
+            level = depth = outline[mark].level
+        elif (rank := by_size.get(id(draft))) is not None:
+            level = min(depth + rank, 9)
+        if level is None:
+            blocks.append(_block(draft, path, None))
+            continue
+        path = [entry for entry in path if entry[0] < level]
+        blocks.append(_block(draft, path, level))
+        path = [*path, (level, draft.text)]
+    return blocks
+
+
+def _block(draft: Draft, path: Sequence[tuple[int, str]], level: int | None) -> Block:
+    return Block(
+        kind=draft.kind if level is None else "heading",
+        text=draft.text,
+        level=level,
+        heading_path=tuple(title for _, title in path),
+        page=draft.page,
+        bbox=tuple(round(value, 1) for value in draft.box),  # type: ignore[arg-type]
+    )
+
+
+def _entered(path: Sequence[tuple[int, str]], level: int, title: str) -> list[tuple[int, str]]:
+    return [*(entry for entry in path if entry[0] < level), (level, title)]
+
+
+def _has_passed(mark: Bookmark, draft: Draft) -> bool:
+    if draft.page != mark.page:
+        return draft.page > mark.page
+    return mark.top is None or draft.box[3] > mark.top - 2
+
+
+def _unmatched(outline: Sequence[Bookmark], matched: dict[int, tuple[Draft, int]]) -> Iterator[int]:
+    left = [i for i in range(len(outline)) if i not in matched]
+    return iter(sorted(left, key=lambda i: (outline[i].page, outline[i].top or 0.0)))
+
+
+def _plain(text: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", text).split()).casefold()
+
+
+def _match_outline(
+    drafts: Sequence[Draft], outline: Sequence[Bookmark]
+) -> tuple[dict[int, tuple[Draft, int]], list[Draft]]:
+    """Bookmark index → (its draft, position); and the drafts, where a heading ran into its text cut in two."""
+    by_page: dict[int, list[int]] = defaultdict(list)
+    for i, draft in enumerate(drafts):
+        by_page[draft.page].append(i)
+    cut: dict[int, list[Draft]] = {}
+    matched: dict[int, tuple[Draft, int]] = {}
+    taken: set[int] = set()
+    for number, mark in enumerate(outline):
+        wanted = _plain(mark.title)
+        best: tuple[float, int] | None = None
+        for i in by_page[mark.page]:
+            draft = drafts[i]
+            if i in taken or draft.kind not in ("paragraph", "list"):
+                continue
+            text = _plain(draft.text[: 2 * len(mark.title) + 40])
+            if not text.startswith(wanted) and not (len(text) >= 4 and wanted.endswith(text) and draft.lines <= 2):
+                continue
+            exact = 0.0 if len(text) <= len(wanted) else 20.0
+            distance = exact + (
+                abs(draft.box[1] - mark.top) if mark.top is not None else float(i - by_page[mark.page][0])
+            )
+            if best is None or distance < best[0]:
+                best = (distance, i)
+        if best is None:
+            continue
+        i = best[1]
+        taken.add(i)
+        parts = _cut(drafts[i], mark.title)
+        cut[i] = parts
+        matched[number] = (parts[0], i)
+    return matched, [part for i, draft in enumerate(drafts) for part in cut.get(i, [draft])]
+
+
+def _cut(draft: Draft, title: str) -> list[Draft]:
+    """The draft as heading and rest, when the rest is more than the end of the same line."""
+    wanted = len("".join(title.split()))
+    seen = 0
+    for at, char in enumerate(draft.text):
+        if seen >= wanted:
+            rest = draft.text[at:].strip()
+            if draft.lines > 1 and len(rest) > 20:
+                return [
+                    replace(draft, text=draft.text[:at].strip(), lines=1),
+                    replace(draft, text=rest, lines=draft.lines - 1),
+                ]
+            break
+        seen += not char.isspace()
+    return [draft]
+
+
+def _by_appearance(drafts: Sequence[Draft], known: set[int]) -> dict[int, int]:
+    """id of a draft → rank (1 = highest) for drafts that look like headings beside the body text."""
+    weights: Counter[float] = Counter()
+    bold = total = 0
+    for draft in drafts:
+        if draft.kind in ("paragraph", "list") and draft.em > 0:
+            weights[round(draft.em * 2) / 2] += len(draft.text)
+            total += len(draft.text)
+            bold += len(draft.text) * draft.bold
+    if not total:
+        return {}
+    body = weights.most_common(1)[0][0]
+    keys: dict[int, tuple[int, float]] = {}
+    for draft, following in zip(drafts, [*drafts[1:], None], strict=True):
+        if id(draft) in known or not _may_be_heading(draft):
+            continue
+        chapter = _CHAPTER.match(draft.text)
+        if draft.em >= LARGER * body and draft.em > body + 0.9:
+            keys[id(draft)] = (0, -round(draft.em * 2) / 2)
+        elif chapter and draft.lines == 1 and len(draft.text) <= 40:
+            keys[id(draft)] = (1, float(_CHAPTER_RANK[chapter[1]]))
+        elif (
+            draft.bold and bold < 0.4 * total and draft.em >= 0.95 * body and following is not None and draft.lines <= 2
+        ):
+            keys[id(draft)] = (2, 0.0)
+    ranks = {key: min(rank, MAX_DEPTH) for rank, key in enumerate(sorted(set(keys.values())), start=1)}
+    return {draft: ranks[key] for draft, key in keys.items()}
+
+
+def _may_be_heading(draft: Draft) -> bool:
+    if draft.kind not in ("paragraph", "list") or not draft.upright or draft.lines > MAX_LINES:
+        return False
+    text = draft.text.strip()
+    length = len(text) + sum(map(is_cjk_char, text))
+    if not 2 <= length <= MAX_LENGTH or text[0] in "•▪●■◆▶":
+        return False
+    return not text.endswith(tuple(set(SENTENCE_END) - set("?？!！"))) and len(_WORD.findall(text)) >= max(
+        1, len(text) // 3
+    )

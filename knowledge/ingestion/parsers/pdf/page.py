@@ -1,0 +1,196 @@
+"""One page: load it with PDFium, read text and drawing, and turn them into drafts of blocks."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pypdfium2.raw as pdfium
+
+from .cleaning import clean_glyphs, scrub
+from .columns import in_reading_order
+from .glyphs import DOWN, SKEWED, Canvas, Glyphs, canvas_of, read_glyphs
+from .paragraphs import Draft, drafts_of_region
+from .pieces import Piece, Reading, mark_vertical_writing, pieces_of
+from .rules import grids_of, read_drawing
+from .tables import Table, ruled_tables
+
+OVERFLOW = 2.0  # points outside the page at which text still counts as on it
+_FILLED_IN = (pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_FREETEXT)
+_NOTES = (pdfium.FPDF_ANNOT_TEXT, pdfium.FPDF_ANNOT_HIGHLIGHT, pdfium.FPDF_ANNOT_UNDERLINE)
+MAX_ANNOTATIONS = 2_000
+
+
+class PageError(Exception):
+    """PDFium could not load this page."""
+
+
+@dataclass(slots=True)
+class PageResult:
+    """Drafts of a page in reading order, and what the document needs to know about it."""
+
+    drafts: list[Draft]
+    canvas: Canvas
+    pictures: int = 0
+    objects: int = 0
+    removed: int = 0  # forbidden characters taken out
+    garbled: bool = False
+    tables: list[Table] = field(default_factory=list)
+
+
+def read_page(document: Any, number: int, bold_fonts: dict[int, bool]) -> PageResult:
+    """Page `number` (from 1) of an open PDFium document. Raises PageError when it can not be loaded."""
+    page = pdfium.FPDF_LoadPage(document, number - 1)
+    if not page:
+        raise PageError(number)
+    try:
+        canvas = canvas_of(page)
+        glyphs, removed = _glyphs(page, canvas, bold_fonts)
+        notes, fields = _annotations(page, canvas, number)
+        if fields:
+            glyphs, removed = _with_fields(page, document, number, canvas, glyphs, removed, bold_fonts)
+        drawing = read_drawing(page)
+        result = PageResult([], canvas, drawing.pictures, drawing.objects, removed)
+        if glyphs is not None and len(glyphs):
+            result.garbled = glyphs.garbled
+            result.drafts = _drafts(glyphs, drawing.lines, canvas, number)
+        result.drafts.extend(notes)
+        return result
+    finally:
+        pdfium.FPDF_ClosePage(page)
+
+
+def _glyphs(page: Any, canvas: Canvas, bold_fonts: dict[int, bool]) -> tuple[Glyphs | None, int]:
+    textpage = pdfium.FPDFText_LoadPage(page)
+    if not textpage:
+        return None, 0
+    try:
+        raw = read_glyphs(textpage, canvas, bold_fonts)
+    finally:
+        pdfium.FPDFText_ClosePage(textpage)
+    if raw is None:
+        return None, 0
+    glyphs, removed = clean_glyphs(raw)
+    return _on_page(glyphs, canvas), removed
+
+
+def _on_page(glyphs: Glyphs, canvas: Canvas) -> Glyphs:
+    """Text outside the page is seen by nobody and goes, unless the page box is wrong and all text is outside."""
+    x = (glyphs.box[:, 0] + glyphs.box[:, 2]) / 2
+    y = (glyphs.box[:, 1] + glyphs.box[:, 3]) / 2
+    on = (x >= -OVERFLOW) & (x <= canvas.width + OVERFLOW) & (y >= -OVERFLOW) & (y <= canvas.height + OVERFLOW)
+    return glyphs.take(np.flatnonzero(on)) if on.any() and not on.all() else glyphs
+
+
+def _annotations(page: Any, canvas: Canvas, number: int) -> tuple[list[Draft], bool]:
+    """Readers' notes as drafts, and whether the page has form fields or text boxes to flatten."""
+    notes: list[Draft] = []
+    fields = False
+    for i in range(min(pdfium.FPDFPage_GetAnnotCount(page), MAX_ANNOTATIONS)):
+        annotation = pdfium.FPDFPage_GetAnnot(page, i)
+        if not annotation:
+            continue
+        kind = pdfium.FPDFAnnot_GetSubtype(annotation)
+        fields = fields or kind in _FILLED_IN
+        if kind in _NOTES and (text := _contents(annotation)):
+            rect = pdfium.FS_RECTF()
+            pdfium.FPDFAnnot_GetRect(annotation, rect)
+            box = canvas.boxes(np.array([[rect.left, rect.bottom, rect.right, rect.top]], np.float64))[0]
+            notes.append(Draft("note", text, number, (box[0], box[1], box[2], box[3]), 0.0))
+        pdfium.FPDFPage_CloseAnnot(annotation)
+    return notes, fields
+
+
+def _contents(annotation: Any) -> str:
+    size = pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
+    if size <= 2:
+        return ""
+    buffer = ctypes.create_string_buffer(size)
+    pdfium.FPDFAnnot_GetStringValue(
+        annotation, b"Contents", ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), size
+    )
+    return scrub(buffer.raw[: size - 2].decode("utf-16-le", "replace")).strip()
+
+
+def _with_fields(
+    page: Any,
+    document: Any,
+    number: int,
+    canvas: Canvas,
+    plain: Glyphs | None,
+    removed: int,
+    bold_fonts: dict[int, bool],
+) -> tuple[Glyphs | None, int]:
+    """Text with form fields and text boxes, which PDFium leaves out until they are flattened into the page.
+
+    Flattening can spoil a page, so its text counts only if it is longer and has no more control characters.
+    """
+    if pdfium.FPDFPage_Flatten(page, pdfium.FLAT_NORMALDISPLAY) != pdfium.FLATTEN_SUCCESS:
+        return plain, removed
+    again = pdfium.FPDF_LoadPage(document, number - 1)
+    if not again:
+        return plain, removed
+    try:
+        flat, flat_removed = _glyphs(again, canvas, bold_fonts)
+    finally:
+        pdfium.FPDF_ClosePage(again)
+    before = len(plain) if plain is not None else 0
+    if flat is not None and len(flat) > before and flat_removed <= removed:
+        return flat, flat_removed
+    return plain, removed
+
+
+def _drafts(glyphs: Glyphs, lines: Any, canvas: Canvas, number: int) -> list[Draft]:
+    vertical = mark_vertical_writing(glyphs)
+    counts = np.bincount(glyphs.frame, minlength=SKEWED + 1)
+    main = int(np.argmax(counts[:SKEWED])) if counts[:SKEWED].any() else SKEWED
+    drafts: list[Draft] = []
+    if main != SKEWED:
+        reading = Reading.of(main, canvas)
+        tables, taken = ruled_tables(glyphs, grids_of(lines, canvas, reading), canvas, reading)
+        if taken.any():
+            glyphs = glyphs.take(np.flatnonzero(~taken))
+        drafts = _flow(glyphs, main, tables, canvas, number, vertical and main == DOWN)
+    for frame in range(SKEWED + 1):
+        if frame != main and counts[frame]:
+            for draft in _flow(glyphs, frame, [], canvas, number):
+                draft.upright = False
+                drafts.append(draft)
+    if main == SKEWED:
+        drafts = _flow(glyphs, SKEWED, [], canvas, number)
+    return drafts
+
+
+def _flow(
+    glyphs: Glyphs, frame: int, tables: list[Table], canvas: Canvas, number: int, vertical: bool = False
+) -> list[Draft]:
+    chosen = np.flatnonzero(glyphs.frame == frame)
+    reading = Reading.of(frame, canvas)
+    pieces = pieces_of(glyphs.take(chosen), reading) if frame != SKEWED else _skewed(glyphs.take(chosen))
+    for at, table in enumerate(tables):
+        u0, v0, u1, v1 = table.box
+        pieces.append(Piece("", u0, v0, u1, v1, v0, table.em, table=at))
+    if not pieces:
+        return []
+    regions = in_reading_order(pieces, vertical) if frame != SKEWED else [[[piece] for piece in pieces]]
+    return [draft for rows in regions for draft in drafts_of_region(rows, tables, number, reading)]
+
+
+def _skewed(glyphs: Glyphs) -> list[Piece]:
+    """Text at an odd angle (stamps, watermarks), in PDFium's order: one piece for each line PDFium sees."""
+    if not len(glyphs):
+        return []
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(glyphs.line) != 0])).tolist()
+    pieces: list[Piece] = []
+    for first, end in zip(starts, [*starts[1:], len(glyphs)], strict=True):
+        part = glyphs.take(np.arange(first, end))
+        text = "".join(
+            (" " if space and i else "") + chr(code)
+            for i, (code, space) in enumerate(zip(part.code, part.space, strict=True))
+        )
+        u0, v0 = part.box[:, :2].min(axis=0).tolist()
+        u1, v1 = part.box[:, 2:].max(axis=0).tolist()
+        pieces.append(Piece(text, u0, v0, u1, v1, v1, float(part.em.max())))
+    return pieces

@@ -1,0 +1,157 @@
+"""Rows of one region to drafts of blocks: paragraphs, list items and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from knowledge.ingestion.blocks import BlockKind
+
+from .cleaning import is_cjk_char
+from .pieces import Box, Piece, Reading, glued
+from .tables import LIST_MARK, Table, as_markdown, borderless_runs
+
+LOOSE_PITCH = 1.35  # a line farther from the last than this many usual distances begins a paragraph
+SIZE_STEP = 0.12  # relative change of font size that begins a paragraph
+SENTENCE_END = tuple(".。!！?？:：;；…”」』")
+_ITEM = re.compile(LIST_MARK.pattern + r"(?:\s+\S|(?<=[、)）•‣▪●■◆])\S)")
+_LEADER = re.compile(r"(?:[.·…。]\s?){5,}")
+
+
+@dataclass(slots=True)
+class Draft:
+    """A block before headings and page furniture are known. `box` as displayed, in points."""
+
+    kind: BlockKind
+    text: str
+    page: int
+    box: Box
+    em: float
+    bold: bool = False
+    lines: int = 1
+    level: int | None = None
+    upright: bool = True  # in the page's main reading direction
+    tail_full: bool = False  # the last line reaches the right edge, so the text may go on
+
+
+@dataclass(slots=True)
+class _Line:
+    text: str
+    u0: float
+    v0: float
+    u1: float
+    v1: float
+    base: float
+    em: float
+    bold: bool
+
+
+def drafts_of_region(rows: Sequence[list[Piece]], tables: Sequence[Table], page: int, reading: Reading) -> list[Draft]:
+    """Paragraphs and tables of one region in order."""
+    drafts: list[Draft] = []
+    at = 0
+    for first, end, table in [*borderless_runs(rows), (len(rows), len(rows), None)]:
+        text_rows: list[list[Piece]] = []
+        for row in rows[at:first]:
+            if row[0].table >= 0:
+                drafts.extend(_paragraphs([_line(item) for item in text_rows], page, reading))
+                text_rows = []
+                drafts.extend(_table_draft(tables[piece.table], page, reading) for piece in row if piece.table >= 0)
+            else:
+                text_rows.append(row)
+        drafts.extend(_paragraphs([_line(item) for item in text_rows], page, reading))
+        if table is not None:
+            drafts.append(_table_draft(table, page, reading))
+        at = end
+    return drafts
+
+
+def _table_draft(table: Table, page: int, reading: Reading) -> Draft:
+    return Draft(
+        "table", as_markdown(table.cells), page, reading.displayed(table.box), table.em, lines=len(table.cells)
+    )
+
+
+def _line(row: Sequence[Piece]) -> _Line:
+    longest = max(row, key=lambda piece: len(piece.text))
+    return _Line(
+        glued(piece.text for piece in row),
+        min(piece.u0 for piece in row),
+        min(piece.v0 for piece in row),
+        max(piece.u1 for piece in row),
+        max(piece.v1 for piece in row),
+        longest.base,
+        longest.em,
+        all(piece.bold for piece in row),
+    )
+
+
+def _paragraphs(lines: Sequence[_Line], page: int, reading: Reading) -> list[Draft]:
+    lines = [line for line in lines if line.text.strip()]
+    if not lines:
+        return []
+    left = min(line.u0 for line in lines)
+    right = sorted(line.u1 for line in lines)[int(0.95 * (len(lines) - 1) + 0.5)]
+    pitch = _usual_pitch(lines)
+    groups: list[list[_Line]] = [[lines[0]]]
+    for above, line in pairwise(lines):
+        if _begins(above, line, groups[-1], left, right, pitch):
+            groups.append([line])
+        else:
+            groups[-1].append(line)
+    return [_paragraph(group, page, reading, right) for group in groups]
+
+
+def _usual_pitch(lines: Sequence[_Line]) -> float:
+    """Distance of lines inside a paragraph, in em: a low quartile, since paragraphs stand farther apart."""
+    pitches = sorted((b.base - a.base) / max(a.em, b.em) for a, b in pairwise(lines))
+    pitches = [pitch for pitch in pitches if 0.5 < pitch < 3.0]
+    return pitches[len(pitches) // 4] if pitches else 1.3
+
+
+def _begins(above: _Line, line: _Line, group: Sequence[_Line], left: float, right: float, pitch: float) -> bool:
+    em = max(above.em, line.em)
+    distance = (line.base - above.base) / em
+    if distance > max(LOOSE_PITCH * pitch, pitch + 0.35) or distance < -0.5:
+        return True
+    if abs(line.em - above.em) > SIZE_STEP * em or (
+        line.bold != above.bold and all(part.bold == above.bold for part in group)
+    ):
+        return True
+    if _ITEM.match(line.text) or _LEADER.search(above.text):
+        return True
+    width = right - left
+    short = above.u1 < right - max(0.18 * width, 2 * em)
+    ended = above.text.rstrip().endswith(SENTENCE_END)
+    if short and (ended or above.u1 < right - 0.45 * width):
+        return True
+    indented = line.u0 - above.u0 > 1.2 * em and len(group) >= 2 and above.u0 - left < em
+    return indented and (ended or short)
+
+
+def _paragraph(group: Sequence[_Line], page: int, reading: Reading, right: float) -> Draft:
+    box = (
+        min(line.u0 for line in group),
+        min(line.v0 for line in group),
+        max(line.u1 for line in group),
+        max(line.v1 for line in group),
+    )
+    text = ""
+    for line in group:
+        text = joined_lines(text, line.text)
+    kind: BlockKind = "list" if _ITEM.match(text) else "paragraph"
+    em = sorted(line.em for line in group)[len(group) // 2]
+    bold = all(line.bold for line in group)
+    full = group[-1].u1 >= right - 2.5 * em
+    return Draft(kind, text, page, reading.displayed(box), em, bold, len(group), tail_full=full)
+
+
+def joined_lines(text: str, line: str) -> str:
+    """One line after another: a hyphen at a word's break goes, Chinese joins without a space."""
+    if not text:
+        return line
+    if text.endswith("-") and len(text) > 2 and text[-2].isalpha() and not is_cjk_char(text[-2]) and line[:1].islower():
+        return text[:-1] + line
+    return glued((text, line))
