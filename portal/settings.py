@@ -78,6 +78,8 @@ ARCHWAY: dict[str, Any] = {
     "MAX_UPLOAD_BATCH": _number("ARCHWAY_MAX_UPLOAD_BATCH", 200),
     # Work that one person may have running at once; the rest waits its turn.
     "RUNNING_PER_PERSON": _number("ARCHWAY_RUNNING_PER_PERSON", 2),
+    # Long parses on all workers together; keep it below the number of worker slots.
+    "HEAVY_PARSES": _number("ARCHWAY_HEAVY_PARSES", 2),
     "CLAIM_TTL": _number("ARCHWAY_CLAIM_TTL", 90),
     "MAX_ATTEMPTS": 3,
     "SLICE_SECONDS": 5.0,

@@ -81,7 +81,9 @@ class Revision(PublicId):
     # Where a claimed revision goes on: "parse" (parse and split) or "embed" (embed and store).
     stage = models.CharField(max_length=8, default="parse", editable=False)
     claim_no = models.PositiveBigIntegerField(default=0, editable=False)
+    # Empty: free to be claimed (when the state is open). A slice that ends early leaves the state as it is.
     claimed_by = models.CharField(max_length=100, blank=True, editable=False)
+    served_at = models.DateTimeField(null=True, editable=False)
     heartbeat_at = models.DateTimeField(null=True, editable=False)
     attempts = models.PositiveSmallIntegerField(_("attempts"), default=0, editable=False)
     not_before = models.DateTimeField(null=True, editable=False)
@@ -101,6 +103,8 @@ class Revision(PublicId):
     page_count = models.PositiveIntegerField(null=True, editable=False)
     chunk_count = models.PositiveIntegerField(_("chunks"), default=0, editable=False)
     token_count = models.PositiveBigIntegerField(default=0, editable=False)
+    # Vectors of revisions that were left long ago are cleaned up; going back to such a one means re-indexing.
+    vectors_kept = models.BooleanField(default=True, editable=False)
     parsed_key = models.CharField(max_length=64, blank=True, editable=False)
     space = models.ForeignKey("gateway.EmbeddingSpace", models.PROTECT, null=True, related_name="+", editable=False)
     created_by = models.ForeignKey(
@@ -125,7 +129,11 @@ class Revision(PublicId):
         ]
         indexes = [
             models.Index(fields=["base", "sha256"], name="revision_bytes"),
-            models.Index(fields=["queued_at"], name="revision_pending", condition=Q(status="pending")),
+            models.Index(
+                fields=["queued_at"],
+                name="revision_claimable",
+                condition=Q(claimed_by="", status__in=["pending", "parsing", "segmenting", "vectorizing"]),
+            ),
             models.Index(
                 fields=["heartbeat_at"],
                 name="revision_running",

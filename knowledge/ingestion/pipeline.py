@@ -1,0 +1,221 @@
+"""From claimed bytes to a searchable revision, slice by slice.
+
+Two stages around the review point, each in LlamaIndex's frame (`transformations.py`): parse + split,
+then embed + store. This module alone decides what a slice does, what is kept between slices, and what
+an error means for the claim. Everything it writes goes through `lifecycle` and `store`, which fence it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from knowledge import base_settings, lifecycle, storage
+from knowledge.ingestion import store
+from knowledge.ingestion.blocks import ParsedDocument, Source
+from knowledge.ingestion.embed import embed_and_store
+from knowledge.ingestion.sandbox import SandboxLimits, parse_file
+from knowledge.ingestion.transformations import split_document
+from knowledge.lifecycle import Claim
+from knowledge.models import Chunk, Revision, StoredImage
+from portal.gateway.embedding import counter_for, embedder_for, space_of
+from portal.kernel.errors import ArchwayError, Conflict, ParseError, Unavailable
+
+logger = logging.getLogger(__name__)
+
+# Raise it when parsers or the splitter give other output for the same bytes: kept outputs are then made anew.
+PARSER_VERSION = 1
+TELL_EVERY = 0.4
+AWAY_SECONDS = 15
+
+
+class Internal(ArchwayError):
+    """Something of ours went wrong; the log says what."""
+
+    default_code = "internal_error"
+    retryable = True
+
+
+@dataclass(slots=True)
+class Slice:
+    """One worker's turn at a revision: its claim, and the moment at which it should set the work aside."""
+
+    claim: Claim
+    deadline: float = field(default_factory=lambda: time.monotonic() + settings.ARCHWAY["SLICE_SECONDS"])
+    _told: float = 0.0
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() >= self.deadline
+
+    def progress(self, done: int, total: int | None, unit: str) -> None:
+        """Heartbeat and progress; raises when the claim is lost or somebody cancelled."""
+        now = time.monotonic()
+        last = total is not None and done >= total
+        if now - self._told >= TELL_EVERY or last:
+            self._told = now
+            lifecycle.progress(self.claim, done, total, unit)
+
+
+def work(claim: Claim) -> None:
+    """Spend one slice on a claimed revision and leave it in an honest state, whatever happens."""
+    turn = Slice(claim)
+    try:
+        _work(turn)
+    except lifecycle.Cancelled:
+        lifecycle.stop(claim)
+    except Unavailable as error:
+        logger.warning("revision %s waits: %s", claim.revision_id, error.code)
+        lifecycle.set_aside(claim, not_before_seconds=AWAY_SECONDS)
+    except Conflict as error:
+        if error.code != "claim_lost":
+            lifecycle.fail(claim, error)
+        else:
+            logger.info("revision %s: claim %s was lost", claim.revision_id, claim.number)
+    except ArchwayError as error:
+        if error.code == "no_text":
+            lifecycle.finish(claim, Revision.Status.NO_TEXT, error_code=error.code, error_message=error.message)
+        else:
+            lifecycle.fail(claim, error)
+
+
+def _work(turn: Slice) -> None:
+    revision = Revision.objects.select_related("document", "base", "base__embedding").get(pk=turn.claim.revision_id)
+    if revision.stage == "parse":
+        if not _timed(turn, "parsing", lambda: _parse_and_split(turn, revision)):
+            lifecycle.set_aside(turn.claim)
+            return
+        if revision.config.get("splitting", {}).get("review") == "always":
+            lifecycle.finish(turn.claim, Revision.Status.REVIEW, stage="embed")
+            return
+        lifecycle.advance(turn.claim, Revision.Status.VECTORIZING, stage="embed")
+        revision.refresh_from_db()
+    if _timed(turn, "vectorizing", lambda: _embed(turn, revision)):
+        lifecycle.publish(turn.claim)
+    else:
+        lifecycle.set_aside(turn.claim)
+
+
+def _timed(turn: Slice, stage: str, act: Callable[[], bool]) -> bool:
+    began = time.monotonic()
+    done = act()
+    lifecycle.note_seconds(turn.claim, stage, time.monotonic() - began)
+    return done
+
+
+# -- stage one: parse and split -------------------------------------------------------------------
+
+
+def parsed(revision: Revision) -> ParsedDocument | None:
+    """The kept parse of a revision, or None when it was not parsed yet (or its output was cleaned up)."""
+    kept = storage.read_output(revision.parsed_key)
+    return ParsedDocument.from_json(kept) if kept else None
+
+
+def _parse_and_split(turn: Slice, revision: Revision) -> bool:
+    """Returns whether all chunks are written; False when the slice ended first."""
+    document = _parse(turn, revision)
+    if not document.text.strip():
+        raise ParseError("No text was found in this file.", code="no_text")
+    if revision.status != Revision.Status.SEGMENTING:
+        lifecycle.advance(
+            turn.claim,
+            Revision.Status.SEGMENTING,
+            warnings=list(document.warnings)[:100],
+            page_count=document.page_count,
+            parsed_key=revision.parsed_key,
+        )
+        revision.status = Revision.Status.SEGMENTING
+    passages = split_document(
+        document,
+        base_settings.read(revision.config).splitting,
+        counter_for(revision.base.embedding),
+        title=revision.document.name,
+    )
+    if not passages:
+        raise ParseError("No text was found in this file.", code="no_text")
+    try:
+        leaves = store.write_chunks(
+            revision, turn.claim.number, passages, lambda done, total: _split_progress(turn, done, total)
+        )
+    except _SliceOver:
+        return False
+    tokens = sum(leaf.token_count for passage in passages for leaf in passage.leaves)
+    lifecycle.advance(turn.claim, Revision.Status.SEGMENTING, chunk_count=leaves, token_count=tokens)
+    return True
+
+
+class _SliceOver(Exception):  # noqa: N818 (it is no error)
+    """The time of the slice is up; what is written so far stays."""
+
+
+def _split_progress(turn: Slice, done: int, total: int) -> None:
+    turn.progress(done, total, "passage")
+    if turn.over and done < total:
+        raise _SliceOver
+
+
+def _parse(turn: Slice, revision: Revision) -> ParsedDocument:
+    """Read the file in a limited child process, unless the same bytes were read before."""
+    key = storage.output_key("parsed", PARSER_VERSION, revision.sha256, revision.mime)
+    revision.parsed_key = key
+    kept = storage.read_output(key)
+    if kept is not None:
+        document = ParsedDocument.from_json(kept)
+        _keep_images(revision, document, kept.get("images", []))
+        return document
+    limits = SandboxLimits(
+        memory_mb=settings.ARCHWAY["PARSE_MEMORY_MB"],
+        cpu_seconds=settings.ARCHWAY["PARSE_SECONDS"],
+        wall_seconds=settings.ARCHWAY["PARSE_SECONDS"],
+    )
+    with storage.local_copy(revision.file) as path:
+        document = parse_file(
+            Source(path=path, name=revision.file_name, mime=revision.mime),
+            limits,
+            on_progress=lambda done, total: turn.progress(done, total, "page"),
+        )
+    images = [
+        {"key": image.key, "mime": image.mime, "alt": image.alt, "file": storage.save_bytes("images", image.data)}
+        for image in document.images
+    ]
+    _keep_images(revision, document, images)
+    storage.write_output(key, {**document.as_json(), "images": images})
+    return document
+
+
+def _keep_images(revision: Revision, document: ParsedDocument, images: list[dict[str, str]]) -> None:
+    StoredImage.objects.bulk_create(
+        [
+            StoredImage(revision=revision, key=row["key"], file=row["file"], mime=row["mime"], alt=row["alt"])
+            for row in images
+        ],
+        ignore_conflicts=True,
+    )
+
+
+# -- stage two: embed and store -------------------------------------------------------------------
+
+
+def _embed(turn: Slice, revision: Revision) -> bool:
+    """Returns whether every leaf has its vector; False when the slice ended first."""
+    endpoint = revision.base.embedding
+    space = space_of(endpoint)
+    if revision.space_id != space.pk:
+        lifecycle.advance(turn.claim, Revision.Status.VECTORIZING, space=space)
+        revision.space = space
+        store.reuse_vectors(revision, turn.claim.number, space)
+    total = Chunk.objects.filter(revision=revision, level=Chunk.Level.LEAF).count()
+    return embed_and_store(
+        revision,
+        turn.claim.number,
+        space,
+        embedder_for(endpoint),
+        total=total,
+        on_progress=lambda done: turn.progress(done, total, "chunk"),
+        is_over=lambda: turn.over,
+    )

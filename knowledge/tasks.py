@@ -1,0 +1,79 @@
+"""Celery's side of knowledge: each task is one call. Messages are wake-ups; the work stands in the database."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from datetime import timedelta
+
+from celery import shared_task
+from django.conf import settings
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from knowledge import documents, lifecycle, statistics
+from knowledge.ingestion import pipeline
+from knowledge.models import QueryRecord, Revision
+from portal.kernel.logging import trace
+
+logger = logging.getLogger(__name__)
+
+
+def worker_name() -> str:
+    """Who holds a claim: host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def send_wake_up() -> None:
+    """Ask one worker to look for work. With the broker away the row waits; the sweeper wakes workers later."""
+    try:
+        ingest_next.apply_async(retry=False)
+    except (OperationalError, OSError) as error:
+        logger.warning("wake-up not sent: %s", type(error).__name__)
+
+
+@shared_task(name="knowledge.tasks.ingest_next", ignore_result=True)
+def ingest_next() -> None:
+    """One slice of the fairest open work; then another wake-up if there is more."""
+    claim = lifecycle.claim(worker_name())
+    if claim is None:
+        return
+    token = trace.set(f"r{claim.revision_id}.{claim.number}")
+    try:
+        pipeline.work(claim)
+    except Exception:  # the edge of the task: whatever happened, the claim must not hang
+        logger.exception("revision %s: the slice broke", claim.revision_id)
+        _release(claim)
+    finally:
+        trace.reset(token)
+    if Revision.objects.filter(status__in=lifecycle.OPEN, claimed_by="").exists():
+        send_wake_up()
+
+
+def _release(claim: lifecycle.Claim) -> None:
+    try:
+        lifecycle.fail(claim, pipeline.Internal("Something went wrong while this file was processed."))
+    except Exception:  # the database itself may be the reason; the sweeper ends the claim later
+        logger.exception("revision %s: could not be released", claim.revision_id)
+
+
+@shared_task(name="knowledge.tasks.sweep", ignore_result=True)
+def sweep() -> int:
+    """End the claims of lost workers; wake workers for work that waits."""
+    return lifecycle.sweep()
+
+
+@shared_task(name="knowledge.tasks.fold_statistics", ignore_result=True)
+def fold_statistics() -> int:
+    """Merge appended term statistics."""
+    return statistics.fold_all()
+
+
+@shared_task(name="knowledge.tasks.clean_up", ignore_result=True)
+def clean_up() -> None:
+    """Empty recycle bins, drop vectors of revisions long left, forget old query records."""
+    documents.empty_recycle_bin()
+    documents.drop_superseded_vectors()
+    limit = timezone.now() - timedelta(days=settings.ARCHWAY["QUERY_LOG_DAYS"])
+    QueryRecord.objects.filter(at__lt=limit).delete()

@@ -1,0 +1,66 @@
+"""Telling people: a line in their bell and, where mail is set up and wanted, a message."""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.utils import translation
+from django.utils.translation import gettext, gettext_noop
+
+from portal.kernel import events
+from portal.kernel.models import Notification, User, json_safe
+
+logger = logging.getLogger(__name__)
+
+# kind -> sentence. The sentence is worded when it is read, in the reader's language.
+SENTENCES: dict[str, str] = {
+    "revision.failed": gettext_noop("%(document)s could not be processed: %(reason)s"),
+    "revision.review": gettext_noop("%(document)s waits for your review."),
+    "grant.added": gettext_noop("You were given access to %(base)s."),
+    "grant.asked": gettext_noop("%(person)s asks for access to %(base)s: %(reason)s"),
+    "base.opened_by_admin": gettext_noop("%(person)s, an admin, opened the sensitive base %(base)s: %(reason)s"),
+}
+
+
+def sentence(kind: str, params: dict[str, Any]) -> str:
+    """The notification in the active language."""
+    worded = {**params, "reason": gettext(str(params["reason"])) if params.get("reason") else ""}
+    return gettext(SENTENCES[kind]) % worded
+
+
+def tell(
+    users: Iterable[User],
+    kind: str,
+    *,
+    workspace_id: int,
+    base_ids: Iterable[int],
+    link: str = "",
+    **params: Any,
+) -> None:
+    """Put a line into each person's bell, in the caller's transaction; mail and live hint follow on commit."""
+    base_list = sorted(set(base_ids))
+    safe = json_safe(params)
+    for user in users:
+        Notification.objects.create(
+            workspace_id=workspace_id, user=user, kind=kind, params=safe, link=link, base_ids=base_list
+        )
+        events.publish(f"user:{user.uid}", {"type": "notification"})
+        if settings.MAIL_CONFIGURED and user.mail_notices and user.email:
+            transaction.on_commit(lambda user=user: _mail(user, kind, safe, link), robust=True)  # type: ignore[misc]
+
+
+def _mail(user: User, kind: str, params: dict[str, Any], link: str) -> None:
+    with translation.override(user.language or settings.LANGUAGE_CODE):
+        text = sentence(kind, params)
+        body = f"{text}\n\n{settings.PUBLIC_URL}{link}" if settings.PUBLIC_URL and link else text
+        message = EmailMessage(subject=" ".join(text.split())[:150], body=body, to=[user.email])
+    try:
+        message.send()
+    except (smtplib.SMTPException, OSError) as error:
+        logger.warning("mail for %s not sent: %s", kind, type(error).__name__)
