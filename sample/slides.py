@@ -57,8 +57,8 @@ def _draw(deck: Any, content: dict[str, Any], footer: str) -> None:
         frame = body.text_frame
         for index, bullet in enumerate(bullets):
             paragraph = frame.paragraphs[0] if index == 0 else frame.add_paragraph()
-            paragraph.space_after = Pt(12)
-            _write(paragraph, bullet, 22, INK)
+            paragraph.space_after = Pt(18)
+            _write(paragraph, bullet, 24, INK)
     else:
         _draw_table(slide, content["table"])
     box = slide.shapes.add_textbox(Cm(2), HEIGHT - Cm(1.5), WIDTH - Cm(4), Cm(1))
