@@ -21,6 +21,7 @@ from .paragraphs import SENTENCE_END, Draft
 
 MAX_BOOKMARKS = 20_000
 MAX_DEPTH = 6
+MAX_LEVEL = 9
 LARGER = 1.12  # times the body's font size
 MAX_LINES = 3
 MAX_LENGTH = 120
@@ -60,48 +61,82 @@ def read_outline(document: pypdfium.PdfDocument, heights: Sequence[float]) -> li
 def blocks_with_paths(drafts: Sequence[Draft], outline: Sequence[Bookmark]) -> list[Block]:
     """Drafts in reading order to blocks: headings recognised, each block with the titles above it."""
     matched, split = _match_outline(drafts, outline)
-    by_size = _by_appearance(split, {id(draft) for draft, _ in matched.values()})
-    marks = {id(draft): mark for mark, (draft, _) in matched.items()}
-    waiting = iter(_unmatched(outline, matched))
+    ranks = _by_appearance(split, {id(draft) for draft in matched.values()})
+    marks = {id(draft): mark for mark, draft in matched.items()}
+    waiting = _unmatched(outline, matched)
     next_mark = next(waiting, None)
-    path: list[tuple[int, str]] = []
-    depth = 0
-    blocks: list[Block] = []
+    tree = _Tree()
     for draft in split:
         while next_mark is not None and _has_passed(outline[next_mark], draft):
-            if items:
-                blocks.append(_block(_as_list(items), path, None))
-                items = []
-            path = _entered(path, outline[next_mark].level, outline[next_mark].title)
-            depth = outline[next_mark].level
+            tree.enter(outline[next_mark].level, outline[next_mark].title)
+            tree.depth = outline[next_mark].level
             next_mark = next(waiting, None)
-        level: int | None = None
-        if (mark := marks.get(id(draft))) is not None:
-            level = depth = outline[mark].level
-        elif (rank := by_size.get(id(draft))) is not None:
-            level = min(depth + rank, 9)
-        if level is None:
-            blocks.append(_block(draft, path, None))
-            continue
-        path = [entry for entry in path if entry[0] < level]
-        blocks.append(_block(draft, path, level))
-        path = [*path, (level, draft.text)]
-    return blocks
+        mark = marks.get(id(draft))
+        if mark is not None:
+            tree.depth = outline[mark].level
+            tree.heading(draft, tree.depth)
+        elif id(draft) in ranks:
+            tree.heading(draft, min(tree.depth + ranks[id(draft)], MAX_LEVEL))
+        else:
+            tree.body(draft)
+    tree.close_list()
+    return tree.blocks
 
 
-def _block(draft: Draft, path: Sequence[tuple[int, str]], level: int | None) -> Block:
-    return Block(
-        kind=draft.kind if level is None else "heading",
-        text=draft.text,
-        level=level,
-        heading_path=tuple(title for _, title in path),
-        page=draft.page,
-        bbox=tuple(round(value, 1) for value in draft.box),  # type: ignore[arg-type]
-    )
+class _Tree:
+    """Blocks so far, the titles that stand above the next one, and list items not yet written."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.path: list[tuple[int, str]] = []
+        self.depth = 0  # level of the last outline entry passed
+        self.items: list[Draft] = []
+
+    def enter(self, level: int, title: str) -> None:
+        self.close_list()
+        self.path = [*(entry for entry in self.path if entry[0] < level), (level, title)]
+
+    def heading(self, draft: Draft, level: int) -> None:
+        self.close_list()
+        self.path = [entry for entry in self.path if entry[0] < level]
+        self._write(replace(draft, kind="heading", level=level))
+        self.path.append((level, draft.text))
+
+    def body(self, draft: Draft) -> None:
+        if self.items and not _same_list(self.items[-1], draft):
+            self.close_list()
+        if draft.kind == "list":
+            self.items.append(draft)
+        else:
+            self._write(draft)
+
+    def close_list(self) -> None:
+        if self.items:
+            self._write(_as_list(self.items))
+            self.items = []
+
+    def _write(self, draft: Draft) -> None:
+        left, top, right, bottom = (round(value, 1) for value in draft.box)
+        path = tuple(title for _, title in self.path)
+        self.blocks.append(
+            Block(draft.kind, draft.text, draft.level, path, page=draft.page, bbox=(left, top, right, bottom))
+        )
 
 
-def _entered(path: Sequence[tuple[int, str]], level: int, title: str) -> list[tuple[int, str]]:
-    return [*(entry for entry in path if entry[0] < level), (level, title)]
+def _same_list(before: Draft, after: Draft) -> bool:
+    return after.kind == "list" and after.page == before.page and after.upright == before.upright
+
+
+def _as_list(items: Sequence[Draft]) -> Draft:
+    """Items that follow each other as one list: a line each, indented by where they begin."""
+    if len(items) == 1:
+        return items[0]
+    left = min(item.indent for item in items)
+    step = 1.2 * max(items[0].em, 1.0)
+    lines = ["  " * min(int((item.indent - left) / step), 6) + item.text for item in items]
+    boxes = [item.box for item in items]
+    box = (min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes))
+    return replace(items[0], text="\n".join(lines), box=box)
 
 
 def _has_passed(mark: Bookmark, draft: Draft) -> bool:
@@ -110,7 +145,7 @@ def _has_passed(mark: Bookmark, draft: Draft) -> bool:
     return mark.top is None or draft.box[3] > mark.top - 2
 
 
-def _unmatched(outline: Sequence[Bookmark], matched: dict[int, tuple[Draft, int]]) -> Iterator[int]:
+def _unmatched(outline: Sequence[Bookmark], matched: dict[int, Draft]) -> Iterator[int]:
     left = [i for i in range(len(outline)) if i not in matched]
     return iter(sorted(left, key=lambda i: (outline[i].page, outline[i].top or 0.0)))
 
@@ -119,15 +154,13 @@ def _plain(text: str) -> str:
     return "".join(unicodedata.normalize("NFKC", text).split()).casefold()
 
 
-def _match_outline(
-    drafts: Sequence[Draft], outline: Sequence[Bookmark]
-) -> tuple[dict[int, tuple[Draft, int]], list[Draft]]:
-    """Bookmark index → (its draft, position); and the drafts, where a heading ran into its text cut in two."""
+def _match_outline(drafts: Sequence[Draft], outline: Sequence[Bookmark]) -> tuple[dict[int, Draft], list[Draft]]:
+    """Bookmark index → its draft; and the drafts, where a heading ran into its text cut in two."""
     by_page: dict[int, list[int]] = defaultdict(list)
     for i, draft in enumerate(drafts):
         by_page[draft.page].append(i)
     cut: dict[int, list[Draft]] = {}
-    matched: dict[int, tuple[Draft, int]] = {}
+    matched: dict[int, Draft] = {}
     taken: set[int] = set()
     for number, mark in enumerate(outline):
         wanted = _plain(mark.title)
@@ -151,7 +184,7 @@ def _match_outline(
         taken.add(i)
         parts = _cut(drafts[i], mark.title)
         cut[i] = parts
-        matched[number] = (parts[0], i)
+        matched[number] = parts[0]
     return matched, [part for i, draft in enumerate(drafts) for part in cut.get(i, [draft])]
 
 

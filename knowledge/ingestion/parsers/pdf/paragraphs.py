@@ -34,6 +34,7 @@ class Draft:
     level: int | None = None
     upright: bool = True  # in the page's main reading direction
     tail_full: bool = False  # the last line reaches the right edge, so the text may go on
+    indent: float = 0.0  # where the first line begins, in points along the line
 
 
 @dataclass(slots=True)
@@ -116,9 +117,9 @@ def _begins(above: _Line, line: _Line, group: Sequence[_Line], left: float, righ
     distance = (line.base - above.base) / em
     if distance > max(LOOSE_PITCH * pitch, pitch + 0.35) or distance < -0.5:
         return True
-    if abs(line.em - above.em) > SIZE_STEP * em or (
-        line.bold != above.bold and all(part.bold == above.bold for part in group)
-    ):
+    if abs(line.em - above.em) > SIZE_STEP * em:
+        return True
+    if line.bold != above.bold and all(part.bold == above.bold for part in group):
         return True
     if _ITEM.match(line.text) or _LEADER.search(above.text):
         return True
@@ -145,7 +146,7 @@ def _paragraph(group: Sequence[_Line], page: int, reading: Reading, right: float
     em = sorted(line.em for line in group)[len(group) // 2]
     bold = all(line.bold for line in group)
     full = group[-1].u1 >= right - 2.5 * em
-    return Draft(kind, text, page, reading.displayed(box), em, bold, len(group), tail_full=full)
+    return Draft(kind, text, page, reading.displayed(box), em, bold, len(group), tail_full=full, indent=group[0].u0)
 
 
 def joined_lines(text: str, line: str) -> str:

@@ -94,9 +94,9 @@ def mark_vertical_writing(glyphs: Glyphs) -> bool:
     if vertical.sum() < 4 or vertical.mean() < 0.3:
         return False
     # On a page that is set in columns, a lone character (a one-letter title) reads with them.
-    glyphs.frame[vertical | (is_cjk(glyphs.code) & (glyphs.frame == RIGHT) if vertical.mean() > 0.6 else vertical)] = (
-        DOWN
-    )
+    if vertical.mean() > 0.6:
+        vertical |= is_cjk(glyphs.code) & (glyphs.frame == RIGHT)
+    glyphs.frame[vertical] = DOWN
     return True
 
 

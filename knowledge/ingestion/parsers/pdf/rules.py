@@ -45,7 +45,10 @@ IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Borders in reading coordinates, ascending: `us` of columns, `vs` of rows. `region[row][column]` numbers merged cells."""
+    """Borders in reading coordinates, ascending: `us` of columns, `vs` of rows.
+
+    `region[row][column]` is a cell's number; merged cells share one.
+    """
 
     us: tuple[float, ...]
     vs: tuple[float, ...]

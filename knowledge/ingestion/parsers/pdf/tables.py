@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .glyphs import NONE, SKEWED, Canvas, Floats, Glyphs
-from .pieces import Box, Piece, Reading, glued, pieces_of, rows_of
+from .pieces import Box, Piece, Reading, glued, joined, pieces_of, rows_of
 from .rules import Grid
 
 MIN_FILLED = 0.25  # share of a grid's cells with text; below it is a form or a chart
@@ -24,6 +24,12 @@ MAX_COLUMN_LETTERS = 60  # median length of the cells of a borderless column
 LIST_MARK = re.compile(
     r"(?:[•‣◦▪●○■□◆–—\-*·]|\(?[0-9]{1,3}[.)、]|[（(][一二三四五六七八九十0-9]{1,3}[)）]|[A-Za-z][.)])"
 )
+
+
+_FIGURE = re.compile(r"[-+(]?[\d.,%‰ ]+\)?|[-–—.]+|N/?A", re.IGNORECASE)
+
+Lines = list[tuple[float, str]]  # (base line, text), top to bottom
+Cells = dict[int, Lines]  # by region number
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +68,12 @@ def ruled_tables(
         column = np.clip(np.searchsorted(grid.us, u[inside]) - 1, 0, len(grid.us) - 2)
         region = np.array(grid.region)
         chosen = glyphs.take(inside)
-        texts = _cell_texts(chosen, _word_by_word(chosen, region[row, column], box[inside]), canvas)
-        if not _is_table(texts, region):
+        cells = _cell_lines(chosen, _word_by_word(chosen, region[row, column], box[inside]), canvas)
+        if not _is_table(cells, region):
             continue
         taken[inside] = True
-        tables.append(Table(_compact(_filled(texts, region)), grid.box, float(np.median(glyphs.em[inside]))))
+        em = float(np.median(chosen.em))
+        tables.append(Table(_compact(_filled(cells, region, em)), grid.box, em))
     tables.sort(key=lambda table: (table.box[1], table.box[0]))
     return tables, taken
 
@@ -82,19 +89,15 @@ def _word_by_word(glyphs: Glyphs, region: NDArray[np.int64], box: Floats) -> NDA
     return np.repeat(region[starts + lengths // 2], lengths)
 
 
-def _is_table(texts: dict[int, str], region: NDArray[np.int64]) -> bool:
-    cells = len(np.unique(region))
-    return (
-        len(texts) >= 3
-        and cells >= 4
-        and len(texts) / cells >= MIN_FILLED
-        and max(len(text) for text in texts.values()) <= MAX_CELL
-    )
+def _is_table(cells: Cells, region: NDArray[np.int64]) -> bool:
+    numbers = len(np.unique(region))
+    longest = max((sum(len(text) for _, text in lines) for lines in cells.values()), default=0)
+    return len(cells) >= 3 and numbers >= 4 and len(cells) / numbers >= MIN_FILLED and longest <= MAX_CELL
 
 
-def _cell_texts(glyphs: Glyphs, region: NDArray[np.int64], canvas: Canvas) -> dict[int, str]:
-    """Text of each region; text turned inside a cell (upright heads) is read in its own direction."""
-    texts: dict[int, list[str]] = {}
+def _cell_lines(glyphs: Glyphs, region: NDArray[np.int64], canvas: Canvas) -> Cells:
+    """Lines of each region; text turned inside a cell (upright heads) is read in its own direction."""
+    cells: Cells = {}
     for frame in np.unique(glyphs.frame).tolist():
         chosen = np.flatnonzero(glyphs.frame == frame)
         chosen = chosen[np.argsort(region[chosen], kind="stable")]
@@ -102,21 +105,48 @@ def _cell_texts(glyphs: Glyphs, region: NDArray[np.int64], canvas: Canvas) -> di
         for piece in pieces_of(glyphs.take(chosen), Reading.of(frame, canvas), region[chosen]):
             by_region.setdefault(piece.key, []).append(piece)
         for number, pieces in by_region.items():
-            lines = (glued(piece.text for piece in row) for row in rows_of(pieces))
-            texts.setdefault(number, []).append(glued(lines))
-    return {number: joined for number, parts in texts.items() if (joined := " ".join(parts).strip())}
+            lines = [(row[0].base, glued(piece.text for piece in joined(row))) for row in rows_of(pieces)]
+            cells.setdefault(number, []).extend(line for line in lines if line[1].strip())
+    return {number: lines for number, lines in cells.items() if lines}
 
 
-def _filled(texts: dict[int, str], region: NDArray[np.int64]) -> list[list[str]]:
+def _filled(cells: Cells, region: NDArray[np.int64], em: float) -> list[list[str]]:
     seen: set[int] = set()
-    cells: list[list[str]] = []
+    result: list[list[str]] = []
     for numbers in region.tolist():
+        own = np.isin(region, numbers).any(axis=1).sum() == 1
+        if own and (parts := _rows_inside([cells.get(number, []) for number in numbers], em)):
+            result.extend(parts)
+            seen.update(numbers)
+            continue
         row = []
         for number in numbers:
-            row.append("" if number in seen else texts.get(number, ""))
+            row.append("" if number in seen else glued(text for _, text in cells.get(number, [])))
             seen.add(number)
-        cells.append(row)
-    return cells
+        result.append(row)
+    return result
+
+
+def _rows_inside(cells: Sequence[Lines], em: float) -> list[list[str]]:
+    """Rows of figures between two drawn lines: tables often rule only every fifth row. Empty when it is one row."""
+    filled = [lines for lines in cells if lines]
+    if len(filled) < 4:
+        return []
+    model = max(filled, key=len)
+    total = sum(len(lines) for lines in filled)
+    short = sum(len(text) <= 24 for lines in filled for _, text in lines)
+    figures = sum(bool(_FIGURE.fullmatch(text)) for lines in filled for _, text in lines)
+    full = sum(len(lines) == len(model) for lines in filled)
+    if len(model) < 2 or full < 0.7 * len(filled) or short < 0.9 * total or figures < 0.5 * total:
+        return []
+    rows = [["" for _ in cells] for _ in model]
+    for column, lines in enumerate(cells):
+        for base, text in lines:
+            at = min(range(len(model)), key=lambda i: abs(model[i][0] - base))
+            if abs(model[at][0] - base) > 0.5 * em:
+                return []
+            rows[at][column] = glued(part for part in (rows[at][column], text) if part)
+    return rows
 
 
 def _compact(cells: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
