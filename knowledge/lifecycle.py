@@ -348,12 +348,15 @@ def sweep() -> int:
                 retry = row.attempts < settings.ARCHWAY["MAX_ATTEMPTS"]
                 _fail_row(row, error, Attempt.Outcome.LOST, retry=retry)
             count += 1
-        waiting = Revision.objects.filter(status__in=OPEN, claimed_by="").filter(
-            Q(not_before__isnull=True) | Q(not_before__lte=timezone.now())
-        )
-        if waiting.exists():
+        if somebody_waits():
             wake()
     return count
+
+
+def somebody_waits() -> bool:
+    """Whether there is open work that no worker holds and that may start now."""
+    due = Q(not_before__isnull=True) | Q(not_before__lte=timezone.now())
+    return Revision.objects.filter(due, status__in=OPEN, claimed_by="").exists()
 
 
 # -- people: retry, cancel, confirm, roll back ------------------------------------------------------

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from knowledge import documents, lifecycle, statistics
 from knowledge.ingestion import pipeline
-from knowledge.models import QueryRecord, Revision
+from knowledge.models import QueryRecord
 from portal.kernel.logging import trace
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def ingest_next() -> None:
         _release(claim)
     finally:
         trace.reset(token)
-    if Revision.objects.filter(status__in=lifecycle.OPEN, claimed_by="").exists():
+    if lifecycle.somebody_waits():
         send_wake_up()
 
 

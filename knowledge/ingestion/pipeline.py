@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 PARSER_VERSION = 1
 TELL_EVERY = 0.4
 AWAY_SECONDS = 15
+LONGEST_TURN = 60.0
 
 
 class Internal(ArchwayError):
@@ -47,10 +48,18 @@ class Slice:
     claim: Claim
     deadline: float = field(default_factory=lambda: time.monotonic() + settings.ARCHWAY["SLICE_SECONDS"])
     _told: float = 0.0
+    _began: float = field(default_factory=time.monotonic)
 
     @property
     def over(self) -> bool:
-        return time.monotonic() >= self.deadline
+        """Whether to set the work aside. While nobody waits, the turn goes on, up to a minute."""
+        now = time.monotonic()
+        if now < self.deadline:
+            return False
+        if now - self._began < LONGEST_TURN and not lifecycle.somebody_waits():
+            self.deadline = now + settings.ARCHWAY["SLICE_SECONDS"] / 5
+            return False
+        return True
 
     def progress(self, done: int, total: int | None, unit: str) -> None:
         """Heartbeat and progress; raises when the claim is lost or somebody cancelled."""

@@ -1,0 +1,125 @@
+"""The outermost layer of the web process: caps request bodies, per path, while they stream in.
+
+Django spools a whole body to disk before a view runs; here it is cut off at the limit, and an upload
+is authenticated before its first byte is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from django.utils.crypto import constant_time_compare
+
+from portal.kernel import keys
+from portal.kernel.errors import ArchwayError, TooLarge, Unauthenticated
+from portal.kernel.models import User
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/documents/(upload/)?$")
+# Room for the multipart frame around a file of the largest size.
+_FRAME = 1_048_576
+
+
+def limit_for(method: str, path: str) -> int:
+    """The most bytes that a request to `path` may carry."""
+    if method == "POST" and _UPLOAD.match(path):
+        return int(settings.ARCHWAY["MAX_UPLOAD_BYTES"]) + _FRAME
+    return int(settings.ARCHWAY["MAX_BODY_BYTES"])
+
+
+class BodyLimit:
+    """ASGI middleware; answers 413 (or 401 for an upload by nobody) itself and lets the rest through."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] in {"GET", "HEAD", "OPTIONS"}:
+            await self.app(scope, receive, send)
+            return
+        limit = limit_for(scope["method"], scope["path"])
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        declared = headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > limit:
+            await _refuse(send, _too_large(limit))
+            return
+        if limit > settings.ARCHWAY["MAX_BODY_BYTES"] and not await sync_to_async(_is_somebody)(headers):
+            await _refuse(send, Unauthenticated("Sign in, or send an API key."))
+            return
+        await self._counted(scope, receive, send, limit)
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:
+        seen, started, over = 0, False, False
+
+        async def counting_receive() -> Message:
+            nonlocal seen, over
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > limit:
+                over = True
+                # To the application this looks like a caller who hung up: it keeps nothing.
+                return {"type": "http.disconnect"}
+            return message
+
+        async def watching_send(message: Message) -> None:
+            nonlocal started
+            if over and not started:
+                return
+            started = True
+            await send(message)
+
+        await self.app(scope, counting_receive, watching_send)
+        if over and not started:
+            await _refuse(send, _too_large(limit))
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge("The request is larger than the limit of %(limit)s MB.", limit=max(1, limit // 1_048_576))
+
+
+async def _refuse(send: Send, error: ArchwayError) -> None:
+    body = json.dumps(
+        {"type": "about:blank", "title": error.sentence(), "status": error.status, "code": error.code}
+    ).encode()
+    headers = [
+        (b"content-type", b"application/problem+json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _is_somebody(headers: dict[str, str]) -> bool:
+    """Whether a live key or session stands behind these headers; what it may do is decided later, by the door."""
+    secret = keys.secret_from_headers(headers.get("authorization", ""), headers.get("x-api-key", ""))
+    if secret:
+        try:
+            keys.authenticate(secret)
+        except Unauthenticated:
+            return False
+        return True
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
+    except CookieError:
+        return False
+    session = SessionStore(cookie.value) if cookie else None
+    if session is None or session.get(BACKEND_SESSION_KEY) is None:
+        return False
+    user = User.objects.filter(pk=session.get(SESSION_KEY), is_active=True).first()
+    return user is not None and constant_time_compare(
+        session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash()
+    )
