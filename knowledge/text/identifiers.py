@@ -52,10 +52,10 @@ _NUMBER_CHAIN = re.compile(r"[0-9]+(?:[-/:_][0-9]+)+")
 _SHORT = 6
 _PROSE = re.compile(r"[^\W0-9_]+(?:[-_'\u2019/]+[^\W0-9_]+)+")
 _MAX_PARTS = 24
+_CACHED = 64
 _MAX_PIECES = 6
 
 
-@lru_cache(maxsize=65_536)
 def parts_of(word: str, cased: str = "") -> tuple[Part, ...]:
     """The lexemes of `word` (a match of `WORD` in normal form), each once, in order of their start.
 
@@ -65,6 +65,11 @@ def parts_of(word: str, cased: str = "") -> tuple[Part, ...]:
         return ((stem(word), 0, len(word)),)
     if word.isdecimal():
         return ((word, 0, len(word)),)
+    return _parts(word, cased) if len(word) <= _CACHED else _parts.__wrapped__(word, cased)
+
+
+@lru_cache(maxsize=16_384)
+def _parts(word: str, cased: str) -> tuple[Part, ...]:
     found: dict[Part, None] = {}
     _take_apart(word.translate(_DASH), 0, cased, 0, found)
     return tuple(sorted(found, key=lambda part: (part[1], -part[2])))

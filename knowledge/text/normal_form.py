@@ -94,7 +94,7 @@ def normalise(text: str) -> Normalised:
             pieces.append(text[position:start].translate(folds.table))
             origins.extend(range(position, start))
         for first, last in _clusters(text, start, end):
-            folded = _fold_cluster(text[first:last])
+            folded = _fold_cluster(text[first : min(last, first + 8 * _MAX_CLUSTER)])
             pieces.append(folded)
             origins.extend([first] * len(folded))
             straight = straight and len(folded) == last - first == 1
@@ -138,7 +138,7 @@ def _extends(char: str) -> bool:
     return unicodedata.category(lead)[0] == "M" or "\u1160" <= lead <= "\u11ff"
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _fold_cluster(cluster: str) -> str:
     table = _folds().simplified
     for _ in range(8):

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+_LONGEST = 32
 _VOWELS = frozenset("aeiouy")
 _KEEP = frozenset(("ss", "us", "is"))
 
 
-@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """The stem of a lower-case word; anything but plain ASCII letters is returned unchanged."""
-    if len(word) < 4 or not (word.isascii() and word.isalpha()):
-        return word
+    """The stem of a lower-case word; anything but plain ASCII letters of usual length is returned unchanged."""
+    return _stem(word) if 4 <= len(word) <= _LONGEST and word.isascii() and word.isalpha() else word
+
+
+@lru_cache(maxsize=16_384)
+def _stem(word: str) -> str:
     return _verbal(_singular(word))
 
 
