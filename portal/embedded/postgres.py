@@ -79,6 +79,7 @@ class Postgres:
             command=lambda: [server, "-D", str(self.data)],
             environment=ENVIRONMENT,
             stop=STOP,
+            quiet=True,
             with_parent=signal.SIGINT,
             not_root=self.data,
         )

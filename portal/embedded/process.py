@@ -36,6 +36,7 @@ class Program:
 
     `prepare` runs before each start. `environment` None means ours. `with_parent` is the signal that the child gets
     when this process dies. `not_root` is PostgreSQL's data folder, see `launch.py`. `descriptors` are handed on.
+    The lines of a `quiet` program go to its log only.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Program:
     not_root: Path | None = None
     descriptors: tuple[int, ...] = ()
     directory: Path | None = None
+    quiet: bool = False
     prepare: Callable[[], None] = _nothing
 
 
@@ -68,7 +70,7 @@ class Child:
         self._log = RotatingFileHandler(
             log_folder / f"{program.name}.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
         )
-        self._echo = echo
+        self._echo = _silent if program.quiet else echo
         self.process = subprocess.Popen(
             launching(program.command(), program.with_parent, program.not_root),
             stdin=subprocess.PIPE if program.stdin else subprocess.DEVNULL,

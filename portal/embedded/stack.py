@@ -92,7 +92,10 @@ def _web(listener: socket.socket) -> Program:
 def _celery(name: str, *arguments: str, stop: tuple[tuple[signal.Signals, float], ...] = WORKER_STOP) -> Program:
     return Program(
         name=name,
-        command=lambda: [sys.executable, "-m", "celery", "-A", "portal.celery", *arguments, "--loglevel", "INFO"],
+        command=lambda: [
+            *(sys.executable, "-m", "celery", "--quiet", "-A", "portal.celery"),
+            *(*arguments, "--loglevel", "INFO"),
+        ],
         environment=_environment(name),
         stop=stop,
         with_parent=signal.SIGQUIT,

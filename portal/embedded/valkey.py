@@ -59,6 +59,7 @@ class Valkey:
             stdin=lambda: self._settings().encode(),
             environment=ENVIRONMENT,
             stop=STOP,
+            quiet=True,
         )
 
     def prepare(self) -> None:

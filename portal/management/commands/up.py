@@ -24,6 +24,7 @@ from portal.kernel.errors import ArchwayError, Conflict
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8000
 WEB_SECONDS = 120
+LOGIN = "login: "  # how `manage.py seed` marks the lines that belong under the address
 
 
 class Command(BaseCommand):
@@ -72,7 +73,8 @@ class _Run:
         self.screen.say(_("Starting Archway in %(folder)s %(names)s") % {"folder": self.folder, "names": f"({names})"})
         self.supervisor.start(*servers)
         self._run("migrate", "--noinput", "--verbosity", "0")
-        login = self._run("seed") if seed and "seed" in get_commands() else []
+        said = self._run("seed") if seed and "seed" in get_commands() else []
+        login = [line.removeprefix(LOGIN) for line in said if line.startswith(LOGIN)]
         listener = stack.listen(host, port)
         url = _url(listener)
         self.supervisor.start(*stack.application(listener))
