@@ -107,12 +107,21 @@ def chart_blocks(package: Package, link: Relation | None) -> list[Block]:
     return [Block(kind="paragraph", text=title), Block(kind="table", text=table)]
 
 
-def picture_blocks(package: Package, element: Element, links: dict[str, Relation], pictures: Pictures) -> list[Block]:
+def diagram_blocks(package: Package, link: Relation | None) -> list[Block]:
+    """The SmartArt that a relation to its data part leads to, as a list."""
+    root = package.xml(link.target) if link is not None and not link.external else None
+    lines = [f"- {text}" for text in diagram_text(root)] if root is not None else []
+    return [Block(kind="list", text="\n".join(lines))]
+
+
+def picture_blocks(
+    package: Package, element: Element, links: dict[str, Relation], pictures: Pictures, *, alt: str | None = None
+) -> list[Block]:
     """The picture that `element` (`pic:pic`, `w:drawing`, …) embeds: kept, with its alternative text.
 
     A picture that can not be kept (vector, too large, only linked) leaves its alternative text.
     """
-    alt = shape_name(element)
+    alt = shape_name(element) if alt is None else alt
     link = links.get(embedded_id(element))
     data = package.read(link.target) if link is not None and not link.external else None
     key = pictures.add(data, alt, name=link.target) if data and link is not None else None
@@ -123,6 +132,6 @@ def picture_blocks(package: Package, element: Element, links: dict[str, Relation
 
 def embedded_id(picture: Element) -> str:
     """The relation id of the picture's data; "" if it is only linked."""
-    for blip in picture.iter(f"{A}blip"):
-        return str(blip.get(f"{R}embed", ""))
+    for blip in picture.iter(f"{A}blip", "{urn:schemas-microsoft-com:vml}imagedata"):
+        return str(blip.get(f"{R}embed") or blip.get(f"{R}id") or "")
     return ""

@@ -6,14 +6,16 @@ transitional ones before parsing, so that the walkers know one set of names.
 
 from __future__ import annotations
 
+import io
 import posixpath
 import re
+from pathlib import Path
 from typing import IO, NamedTuple, Self
 from urllib.parse import unquote
 
 import olefile
 
-from knowledge.ingestion.blocks import ParseContext, Source
+from knowledge.ingestion.blocks import ParseContext
 from knowledge.ingestion.parsers.archive import Archive
 from knowledge.ingestion.parsers.xml import Element, parse_xml, salvage_xml
 from portal.kernel.errors import ParseError
@@ -49,10 +51,10 @@ class Package:
     `unsafe_xml`, or `type_mismatch` when it is another kind of file.
     """
 
-    def __init__(self, source: Source, context: ParseContext, *, root_name: str, usual_main: str) -> None:
-        refuse_ole(source)
+    def __init__(self, file: Path | bytes, context: ParseContext, *, root_name: str, usual_main: str) -> None:
+        refuse_ole(file)
         self.warnings: list[str] = []
-        self._archive = Archive(source.path, context)
+        self._archive = Archive(file, context)
         try:
             self._names = {name.lower().lstrip("/"): name for name in reversed(self._archive.names)}
             self.main = self._main_part(usual_main)
@@ -151,24 +153,31 @@ def transitional(data: bytes) -> bytes:
     return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/\2", data)
 
 
-def refuse_ole(source: Source) -> None:
+def refuse_ole(file: Path | bytes) -> None:
     """Raise `ParseError` if the file is an OLE container: an encrypted Office file, or an old one."""
-    with source.path.open("rb") as stream:
-        head = stream.read(8)
-    if head != OLE_MAGIC:
+    if not is_ole(file):
         return
-    if is_encrypted(source):
+    if is_encrypted(file):
         raise ParseError("The file is protected by a password; save it without one.", code="password_protected")
     raise ParseError("The content of this file is not what its name says.", code="type_mismatch")
 
 
-def is_encrypted(source: Source) -> bool:
+def is_ole(file: Path | bytes) -> bool:
+    """Whether the file begins as an OLE container does (`.doc`, `.xls`, encrypted `.docx`)."""
+    if isinstance(file, bytes):
+        return file.startswith(OLE_MAGIC)
+    with file.open("rb") as stream:
+        return stream.read(len(OLE_MAGIC)) == OLE_MAGIC
+
+
+def is_encrypted(file: Path | bytes) -> bool:
     """Whether an OLE container holds an encrypted Office Open XML package."""
+    data = file if isinstance(file, bytes) else file.read_bytes()
     try:
-        with olefile.OleFileIO(str(source.path)) as container:
+        with olefile.OleFileIO(io.BytesIO(data)) as container:
             return bool(container.exists("EncryptedPackage") or container.exists("EncryptionInfo"))
     except (OSError, ValueError, IndexError, TypeError, AttributeError):
-        return b"E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e" in source.read()
+        return "EncryptedPackage".encode("utf-16-le") in data
 
 
 def local(element: Element) -> str:

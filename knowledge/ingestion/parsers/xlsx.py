@@ -12,7 +12,7 @@ from knowledge.ingestion.blocks import Block, ParseContext, ParsedDocument, Sour
 from knowledge.ingestion.parsers import xls
 from knowledge.ingestion.parsers.drawing import NO_ALT
 from knowledge.ingestion.parsers.images import Pictures
-from knowledge.ingestion.parsers.ooxml import OLE_MAGIC, Package, is_encrypted
+from knowledge.ingestion.parsers.ooxml import Package, is_encrypted, is_ole
 from knowledge.ingestion.parsers.sheet_cells import Room, Sheet, read_sheet, rich_text, shared_strings
 from knowledge.ingestion.parsers.sheet_extras import comment_blocks, drawing_blocks
 from knowledge.ingestion.parsers.sheet_formats import Show, styles
@@ -36,11 +36,9 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
     Raises `ParseError`: `empty_file`, `password_protected`, `type_mismatch`, `damaged_file`,
     `archive_limit`, `unsafe_xml`, `too_large`, `no_text`.
     """
-    with source.path.open("rb") as stream:
-        old = stream.read(8) == OLE_MAGIC
-    if old and not is_encrypted(source):
+    if is_ole(source.path) and not is_encrypted(source.path):
         return xls.parse(source, context)
-    with Package(source, context, root_name="workbook", usual_main="xl/workbook.xml") as package:
+    with Package(source.path, context, root_name="workbook", usual_main="xl/workbook.xml") as package:
         return _Workbook(package, context).parsed()
 
 
