@@ -9,7 +9,6 @@ arXiv:2402.05672).
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from portal.gateway.local.graph import INPUT, OUTPUT, ensure_graph, graph_path
-from portal.gateway.local.sample import SENTENCES
+from portal.gateway.local.graph import INPUT, OUTPUT, ensure_graph
+from portal.gateway.local.mean import mean_vector
 from portal.gateway.local.tokens import PASSAGE, QUERY, shared_tokenizer
 from portal.gateway.local.weights import DIMENSIONS, MAX_TOKENS, SPACE, Floats, open_weights, unpack
 from portal.gateway.protocols import Vectors
@@ -32,7 +31,7 @@ class E5:
     """The model in this process: 0.5 s to load, about 150 MB.
 
     Create it after any fork. Every method may be called from several threads. `folder` holds the
-    graph and the mean vector, both made at first use. `threads` is the number of texts worked on at once.
+    graph, built at first use. `threads` is the number of texts worked on at once.
     """
 
     space = SPACE
@@ -40,7 +39,6 @@ class E5:
     max_tokens = MAX_TOKENS
 
     def __init__(self, folder: Path, *, threads: int = 1) -> None:
-        self._folder = folder
         self._tokenizer = shared_tokenizer()
         weights = open_weights()
         shape = weights.shape
@@ -50,8 +48,6 @@ class E5:
         self._prefixes = {prefix: self._tokenizer.ids(prefix.rstrip()) for prefix in (PASSAGE, QUERY)}
         self._session = _session(ensure_graph(folder))
         self._pool = ThreadPoolExecutor(threads, "e5") if threads > 1 else None
-        self._mean: Floats | None = None
-        self._mean_lock = threading.Lock()
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         return self._embed(texts, PASSAGE)
@@ -73,25 +69,8 @@ class E5:
         return unit
 
     def mean_vector(self) -> Floats:
-        """The mean of the model's passage vectors, shape (384,), not of length 1: what to subtract to centre.
-
-        Computed from sentences that come with this code and kept beside the graph.
-        """
-        with self._mean_lock:
-            if self._mean is None:
-                self._mean = self._stored_mean()
-            return self._mean
-
-    def _stored_mean(self) -> Floats:
-        path = graph_path(self._folder).with_suffix(".mean.npy")
-        if path.is_file():
-            stored: Floats = np.load(path, allow_pickle=False)
-            return stored
-        mean: Floats = self.embed_passages(SENTENCES).mean(axis=0)
-        draft = path.with_name(f"{path.name}.{os.getpid()}.npy")
-        np.save(draft, mean, allow_pickle=False)
-        draft.replace(path)
-        return mean
+        """See `portal.gateway.local.mean`."""
+        return mean_vector()
 
     def _embed(self, texts: Sequence[str], prefix: str) -> Vectors:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)

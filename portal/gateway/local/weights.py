@@ -71,7 +71,7 @@ class _Reader:
         self._at = 0
 
     def fields(self, layout: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(layout, memoryview(self._buffer), self._at)
+        values = struct.unpack_from(layout, self._buffer.data, self._at)
         self._at += struct.calcsize(layout)
         return values
 

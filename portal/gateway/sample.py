@@ -1,4 +1,4 @@
-"""Sentences of everyday company papers, Chinese and English: the sample that gives the model's mean vector."""
+"""Sentences of everyday company papers, Chinese and English, whose mean vector stands for a model's mean vector."""
 
 SENTENCES = (
     "员工入职满一年后，每年享有五天带薪年休假，需提前三个工作日提交申请。",
