@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .cleaning import is_cjk_char
 from .pieces import Piece, joined, rows_of
@@ -38,48 +39,27 @@ def in_reading_order(pieces: Sequence[Piece], vertical: bool = False, depth: int
     if gutter is None:
         return [rows]
     regions: list[list[list[Piece]]] = []
+    whole = False  # the last region was not cut, so what follows uncut goes on with it
     for band, side in _bands(segments, gutter):
-        if side == "across":
-            regions.append([joined(row) for row in rows_of(band)])
-            continue
         left = [piece for piece in band if (piece.u0 + piece.u1) / 2 < gutter]
         right = [piece for piece in band if (piece.u0 + piece.u1) / 2 >= gutter]
-        if not _tall_enough(left, right) or not (vertical or _reads_like_columns(left, right)):
-            regions.append([joined(row) for row in rows_of(band)])
+        if side == "aside" and _tall_enough(left, right) and (vertical or _reads_like_columns(left, right)):
+            regions.extend(in_reading_order(left, vertical, depth + 1))
+            regions.extend(in_reading_order(right, vertical, depth + 1))
+            whole = False
             continue
-        regions.extend(in_reading_order(left, vertical, depth + 1))
-        regions.extend(in_reading_order(right, vertical, depth + 1))
-    return _merged(regions) if len(regions) > 1 else regions
+        uncut = [joined(row) for row in rows_of(band)]
+        if whole:
+            regions[-1].extend(uncut)
+        else:
+            regions.append(uncut)
+        whole = True
+    return regions
 
 
 def _one_stack(segments: Sequence[Piece]) -> bool:
     """All pieces overlap in u: nothing to cut."""
     return max(piece.u0 for piece in segments) < min(piece.u1 for piece in segments)
-
-
-def _merged(regions: list[list[list[Piece]]]) -> list[list[list[Piece]]]:
-    """Neighbouring regions that were not cut in the end (a band left whole) are one again when they stack."""
-    result: list[list[list[Piece]]] = []
-    for region in regions:
-        if not region:
-            continue
-        if result and _stacks(result[-1], region):
-            result[-1] = result[-1] + region
-        else:
-            result.append(region)
-    return result
-
-
-def _stacks(above: list[list[Piece]], below: list[list[Piece]]) -> bool:
-    first, second = _extent(above), _extent(below)
-    overlap = min(first[1], second[1]) - max(first[0], second[0])
-    widest = max(first[1] - first[0], second[1] - second[0])
-    return overlap > 0.8 * widest and above[-1][0].base <= below[0][0].base
-
-
-def _extent(region: list[list[Piece]]) -> tuple[float, float]:
-    pieces = [piece for row in region for piece in row]
-    return min(piece.u0 for piece in pieces), max(piece.u1 for piece in pieces)
 
 
 def _gutter(segments: Sequence[Piece]) -> float | None:
@@ -103,25 +83,53 @@ def _gutter(segments: Sequence[Piece]) -> float | None:
     if not fit.any():
         return None
     score = np.where(fit, weight - 2 * cover, -np.inf)
-    best = score.max()
-    at = np.flatnonzero(score >= best - 0.5)
-    runs = np.split(at, np.flatnonzero(np.diff(at) > 1) + 1)
-    widest = max(runs, key=len)
-    if len(widest) < 0.6 * em:
+    best = int(score.argmax())
+    # A few lines may end inside the gutter; it counts as wide as the gap is for all the others.
+    low, high = _run_around(cover <= cover[best] + max(1.0, 0.15 * weight[best]), best)
+    if high - low < 0.6 * em:
         return None
-    return origin + float(widest[0] + widest[-1] + 1) / 2
+    low, high = _run_around(cover <= cover[best], best)
+    return origin + (low + high) / 2
+
+
+def _run_around(holds: NDArray[np.bool_], at: int) -> tuple[int, int]:
+    """The stretch of true values around `at`: first, and one past the last."""
+    before, after = np.flatnonzero(~holds[:at]), np.flatnonzero(~holds[at:])
+    return int(before[-1]) + 1 if len(before) else 0, at + int(after[0]) if len(after) else len(holds)
 
 
 def _bands(segments: Sequence[Piece], gutter: float) -> list[tuple[list[Piece], str]]:
     """Pieces from top to bottom in runs that cross the gutter ("across") or do not ("aside")."""
+    rows = rows_of(segments)
+    sides = [any(piece.u0 < gutter - 1 and piece.u1 > gutter + 1 for piece in row) for row in rows]
+    for i in range(1, len(rows)):
+        # The last line of a full-width paragraph may be short.
+        if sides[i - 1] and not sides[i] and rows[i][-1].u1 < gutter + 1 and _goes_on(rows[i - 1], rows[i]):
+            sides[i] = True
+    for i in range(len(rows) - 2, 0, -1):
+        # A line on the left alone, just above a full-width part and set off from the columns, is its title.
+        if sides[i + 1] and not sides[i] and rows[i][-1].u1 < gutter + 1 and _set_off(rows[:i], rows[i]):
+            sides[i] = True
+            break
     bands: list[tuple[list[Piece], str]] = []
-    for piece in sorted(segments, key=lambda item: (item.base, item.u0)):
-        side = "across" if piece.u0 < gutter - 1 and piece.u1 > gutter + 1 else "aside"
+    for row, crosses in zip(rows, sides, strict=True):
+        side = "across" if crosses else "aside"
         if bands and bands[-1][1] == side:
-            bands[-1][0].append(piece)
+            bands[-1][0].extend(row)
         else:
-            bands.append(([piece], side))
+            bands.append((list(row), side))
     return bands
+
+
+def _goes_on(above: Sequence[Piece], row: Sequence[Piece]) -> bool:
+    em = row[0].em
+    return abs(row[0].u0 - above[0].u0) < em and row[0].v0 - above[0].v1 < 0.4 * em and abs(em - above[0].em) < 0.1 * em
+
+
+def _set_off(above: Sequence[Sequence[Piece]], row: Sequence[Piece]) -> bool:
+    """The row stands below everything before it, with more than a line's height of nothing between."""
+    lowest = max(piece.v1 for line in above for piece in line)
+    return row[0].v0 - lowest > 0.9 * min(row[0].em, above[-1][0].em)
 
 
 def _tall_enough(left: Sequence[Piece], right: Sequence[Piece]) -> bool:
@@ -153,12 +161,17 @@ class _Side:
         self.width = high - low
         self.em = median(piece.em for piece in pieces)
         edge = high - max(0.12 * self.width, 1.5 * self.em)
-        self.fill = sum(row[-1].u1 >= edge and len(row) <= 2 for row in rows) / len(rows)
+        self.fill = sum(row[-1].u1 >= edge and _solid(row) for row in rows) / len(rows)
         self.letters = median(sum(_letters(piece.text) for piece in row) for row in rows)
 
 
 def _side(pieces: Sequence[Piece]) -> _Side:
     return _Side(pieces)
+
+
+def _solid(row: Sequence[Piece]) -> bool:
+    """Little but words between the row's ends: justified text, not the cells of a table."""
+    return sum(piece.u1 - piece.u0 for piece in row) >= 0.7 * (row[-1].u1 - row[0].u0)
 
 
 def _letters(text: str) -> int:

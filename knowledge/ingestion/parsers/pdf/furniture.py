@@ -19,7 +19,8 @@ _NUMBER_ONLY = re.compile(
     r"(?:(?:/|of|von|,|，|、|\|)?\s*共?\s*\d{1,5}\s*页?)?\s*[-–—·•|~]*",
     re.IGNORECASE,
 )
-_NUMBER_AT_EDGE = re.compile(r"^(?P<first>[1-9]\d{0,4})(?=[\s|])|(?<=[\s|])(?P<last>[1-9]\d{0,4})$")
+_ROMAN = re.compile(r"x{0,3}(?:ix|iv|v?i{0,3})", re.IGNORECASE)
+_NUMBER_AT_EDGE = re.compile(r"^(?P<first>[1-9]\d{0,4})(?=[\s|])|(?<=[\s|])(?P<last>[1-9]\d{0,4})(?:\s?/\s?\d{1,5})?$")
 
 
 def without_furniture(pages: Sequence[list[Draft]], heights: Sequence[float]) -> tuple[list[list[Draft]], int]:
@@ -37,8 +38,9 @@ def without_furniture(pages: Sequence[list[Draft]], heights: Sequence[float]) ->
     for text, places in equal.items():
         if len(places) >= MIN_PAGES and not text.isdecimal():
             going.update(id(draft) for _, draft in places[1:])
-    for (rest, _), places in numbered.items():
-        if len(places) >= (MIN_PAGES if rest else 2):
+    counted = Counter(offset for (_, offset), places in numbered.items() for _ in places)
+    for (rest, offset), places in numbered.items():
+        if len(places) >= 2 and (not rest or counted[offset] >= MIN_PAGES):
             going.update(id(draft) for _, draft in (places[1:] if rest else places))
     kept: list[list[Draft]] = []
     for drafts in pages:
@@ -63,6 +65,14 @@ def _page_number(text: str) -> tuple[int, str] | None:
     """The number that may count pages, and the rest of the line ("" for a bare number)."""
     if found := _NUMBER_ONLY.fullmatch(text):
         return int(found["number"]), ""
+    if 0 < len(text) <= 6 and _ROMAN.fullmatch(text):
+        return _roman(text.lower()), ""
     if found := _NUMBER_AT_EDGE.search(text):
-        return int(found[0]), text[: found.start()] + "#" + text[found.end() :]
+        return int(found["first"] or found["last"]), text[: found.start()] + "#" + text[found.end() :]
     return None
+
+
+def _roman(text: str) -> int:
+    """The value of a small Roman number: front matter is counted in them."""
+    values = [{"i": 1, "v": 5, "x": 10}[char] for char in text]
+    return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))

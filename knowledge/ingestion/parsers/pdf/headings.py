@@ -17,7 +17,7 @@ import pypdfium2 as pypdfium
 from knowledge.ingestion.blocks import Block
 
 from .cleaning import is_cjk_char, scrub
-from .paragraphs import SENTENCE_END, Draft
+from .paragraphs import LEADER, SENTENCE_END, Draft
 
 MAX_BOOKMARKS = 20_000
 MAX_DEPTH = 6
@@ -27,6 +27,9 @@ MAX_LINES = 3
 MAX_LENGTH = 120
 _CHAPTER = re.compile(r"第[一二三四五六七八九十百零〇\d]{1,6}([编篇部章节])(?:[\s　:：]|$|(?=[\u4e00-\u9fff]))")
 _CHAPTER_RANK = {"编": 1, "篇": 1, "部": 1, "章": 2, "节": 3}
+_NUMBERING = re.compile(
+    r"(?:chapter|appendix|part|section|第)?[\divxa-z一二三四五六七八九十.\-]{0,8}[章节篇部编]?[:：.、)]?", re.IGNORECASE
+)
 _WORD = re.compile(r"\w")
 
 
@@ -170,7 +173,7 @@ def _match_outline(drafts: Sequence[Draft], outline: Sequence[Bookmark]) -> tupl
             if i in taken or draft.kind not in ("paragraph", "list"):
                 continue
             text = _plain(draft.text[: 2 * len(mark.title) + 40])
-            if not text.startswith(wanted) and not (len(text) >= 4 and wanted.endswith(text) and draft.lines <= 2):
+            if not _names(text, wanted, draft.lines):
                 continue
             exact = 0.0 if len(text) <= len(wanted) else 20.0
             distance = exact + (
@@ -186,6 +189,17 @@ def _match_outline(drafts: Sequence[Draft], outline: Sequence[Bookmark]) -> tupl
         cut[i] = parts
         matched[number] = parts[0]
     return matched, [part for i, draft in enumerate(drafts) for part in cut.get(i, [draft])]
+
+
+def _names(text: str, title: str, lines: int) -> bool:
+    """Whether a draft's text is the title, begins with it, or is it with a number more or less in front."""
+    if text.startswith(title):
+        return True
+    if lines > 2:
+        return False
+    if text.endswith(title):
+        return len(text) - len(title) <= 12 and bool(_NUMBERING.fullmatch(text[: len(text) - len(title)]))
+    return len(text) >= 4 and title.endswith(text)
 
 
 def _cut(draft: Draft, title: str) -> list[Draft]:
@@ -239,7 +253,7 @@ def _may_be_heading(draft: Draft) -> bool:
         return False
     text = draft.text.strip()
     length = len(text) + sum(map(is_cjk_char, text))
-    if not 2 <= length <= MAX_LENGTH or text[0] in "•▪●■◆▶":
+    if not 2 <= length <= MAX_LENGTH or LEADER in text or text[0] in "•▪●■◆▶":
         return False
     return not text.endswith(tuple(set(SENTENCE_END) - set("?？!！"))) and len(_WORD.findall(text)) >= max(
         1, len(text) // 3

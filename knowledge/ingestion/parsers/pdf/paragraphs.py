@@ -17,7 +17,8 @@ LOOSE_PITCH = 1.35  # a line farther from the last than this many usual distance
 SIZE_STEP = 0.12  # relative change of font size that begins a paragraph
 SENTENCE_END = tuple(".。!！?？:：;；…”」』")
 _ITEM = re.compile(LIST_MARK.pattern + r"(?:\s+\S|(?<=[、)）•‣▪●■◆])\S)")
-_LEADER = re.compile(r"(?:[.·…。]\s?){5,}")
+LEADER = " … "
+_LEADER = re.compile(r"\s*(?:[.·…]\s?){5,}\s*")
 
 
 @dataclass(slots=True)
@@ -77,8 +78,11 @@ def _table_draft(table: Table, page: int, reading: Reading) -> Draft:
 
 def _line(row: Sequence[Piece]) -> _Line:
     longest = max(row, key=lambda piece: len(piece.text))
+    text = glued(piece.text for piece in row)
+    if not text.isalnum():
+        text = _LEADER.sub(LEADER, text).rstrip()
     return _Line(
-        glued(piece.text for piece in row),
+        text,
         min(piece.u0 for piece in row),
         min(piece.v0 for piece in row),
         max(piece.u1 for piece in row),
@@ -94,15 +98,30 @@ def _paragraphs(lines: Sequence[_Line], page: int, reading: Reading) -> list[Dra
     if not lines:
         return []
     left = min(line.u0 for line in lines)
-    right = sorted(line.u1 for line in lines)[int(0.95 * (len(lines) - 1) + 0.5)]
+    rights = _right_edges(lines)
     pitch = _usual_pitch(lines)
     groups: list[list[_Line]] = [[lines[0]]]
-    for above, line in pairwise(lines):
-        if _begins(above, line, groups[-1], left, right, pitch):
+    ends: list[float] = []
+    for i, (above, line) in enumerate(pairwise(lines)):
+        if _begins(above, line, groups[-1], left, rights[i], pitch):
+            ends.append(rights[i])
             groups.append([line])
         else:
             groups[-1].append(line)
-    return [_paragraph(group, page, reading, right) for group in groups]
+    ends.append(rights[-1])
+    return [_paragraph(group, page, reading, right) for group, right in zip(groups, ends, strict=True)]
+
+
+def _right_edges(lines: Sequence[_Line]) -> list[float]:
+    """For each line how far right its text could have gone: the region's edge, or that of a narrow block around it."""
+    whole = max(line.u1 for line in lines)
+    low = min(line.u0 for line in lines)
+    edges: list[float] = []
+    for i in range(len(lines)):
+        window = lines[max(0, i - 3) : i + 4]
+        near = max(line.u1 for line in window)
+        edges.append(near if len(window) >= 4 and near - low < 0.7 * (whole - low) else whole)
+    return edges
 
 
 def _usual_pitch(lines: Sequence[_Line]) -> float:
@@ -121,7 +140,7 @@ def _begins(above: _Line, line: _Line, group: Sequence[_Line], left: float, righ
         return True
     if line.bold != above.bold and all(part.bold == above.bold for part in group):
         return True
-    if _ITEM.match(line.text) or _LEADER.search(above.text):
+    if _ITEM.match(line.text) or LEADER in above.text:
         return True
     width = right - left
     short = above.u1 < right - max(0.18 * width, 2 * em)

@@ -20,6 +20,7 @@ from .rules import Grid
 MIN_FILLED = 0.25  # share of a grid's cells with text; below it is a form or a chart
 MIN_ROWS = 3
 MAX_CELL = 1500  # characters; a "cell" beyond it is a page laid out with boxes
+MAX_RUN = 500  # rows of one borderless table on a page
 MAX_COLUMN_LETTERS = 60  # median length of the cells of a borderless column
 LIST_MARK = re.compile(
     r"(?:[•‣◦▪●○■□◆–—\-*·]|\(?[0-9]{1,3}[.)、]|[（(][一二三四五六七八九十0-9]{1,3}[)）]|[A-Za-z][.)])"
@@ -164,7 +165,7 @@ def borderless_runs(rows: Sequence[list[Piece]]) -> list[tuple[int, int, Table]]
         end = _run_end(rows, index)
         table = _table_of(rows[index:end]) if end - index >= 2 else None
         if table is None:
-            index = max(index + 1, end if end - index >= 2 else index + 1)
+            index += 1
             continue
         found.append((index, end, table))
         index = end
@@ -182,16 +183,19 @@ def _run_end(rows: Sequence[list[Piece]], start: int) -> int:
     """The end of a run that begins at `start` with a row of several pieces; single pieces may stand between."""
     if not _multi(rows[start]):
         return start
+    pitches: list[float] = []
     end = start + 1
-    while end < len(rows):
+    while end < min(len(rows), start + MAX_RUN):
         row, above = rows[end], rows[end - 1]
         if any(piece.table >= 0 for piece in row):
             break
         em = max(piece.em for piece in (*row, *above))
-        if row[0].base - above[0].base > 4.0 * em:
+        pitch = row[0].base - above[0].base
+        if pitch > 4.0 * em or (len(pitches) >= 2 and pitch > 1.5 * max(pitches[1:])):
             break
         if not _multi(row) and (end + 1 >= len(rows) or not _multi(rows[end + 1]) or not _fits(row, rows[start:end])):
             break
+        pitches.append(pitch)
         end += 1
     return end
 
