@@ -28,7 +28,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/documents/(upload/)?$")
+_UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/documents/?(upload/?)?$")
 # Room for the multipart frame around a file of the largest size.
 _FRAME = 1_048_576
 

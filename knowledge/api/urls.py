@@ -1,0 +1,48 @@
+"""Addresses of the knowledge API, under /api/v1/. A trailing slash is optional everywhere."""
+
+from __future__ import annotations
+
+from django.urls import re_path
+from rest_framework.routers import SimpleRouter
+
+from knowledge.api.bases import BaseViewSet
+from knowledge.api.documents import (
+    BaseDocumentsView,
+    DocumentViewSet,
+    ImageView,
+    RecycleBinView,
+    RevisionViewSet,
+    TasksView,
+)
+from knowledge.api.search import AskView, SearchView
+
+router = SimpleRouter()
+router.trailing_slash = "/?"
+router.register("bases", BaseViewSet, basename="api-base")
+router.register("documents", DocumentViewSet, basename="api-document")
+router.register("revisions", RevisionViewSet, basename="api-revision")
+
+urlpatterns = [
+    re_path(
+        r"^bases/(?P<base>[^/]+)/documents/?$",
+        BaseDocumentsView.as_view({"get": "list", "post": "create"}),
+        name="api-base-documents",
+    ),
+    re_path(
+        r"^bases/(?P<base>[^/]+)/recycle-bin/?$", RecycleBinView.as_view({"get": "list"}), name="api-recycle-bin"
+    ),
+    re_path(
+        r"^recycle-bin/(?P<document>[^/]+)/restore/?$",
+        RecycleBinView.as_view({"post": "restore"}),
+        name="api-document-restore",
+    ),
+    re_path(
+        r"^recycle-bin/(?P<document>[^/]+)/?$", RecycleBinView.as_view({"delete": "purge"}), name="api-document-purge"
+    ),
+    re_path(r"^bases/(?P<base>[^/]+)/search/?$", SearchView.as_view(), name="api-base-search"),
+    re_path(r"^revisions/(?P<revision>[^/]+)/images/(?P<key>[0-9a-f]{64})/?$", ImageView.as_view(), name="api-image"),
+    re_path(r"^search/?$", SearchView.as_view(), name="api-search"),
+    re_path(r"^ask/?$", AskView.as_view(), name="api-ask"),
+    re_path(r"^tasks/?$", TasksView.as_view({"get": "list"}), name="api-tasks"),
+    *router.urls,
+]

@@ -1,0 +1,47 @@
+"""Handing out stored bytes: always as attachments or known-safe pictures, with a policy that runs nothing."""
+
+from __future__ import annotations
+
+from django.http import FileResponse, HttpResponse
+
+from knowledge import storage
+from knowledge.models import Revision, StoredImage
+from portal.kernel.errors import NotFound
+
+# A downloaded page or drawing must not act on the portal's origin, whatever it holds.
+_POLICY = "default-src 'none'; sandbox"
+# Pictures that a browser decodes without running anything; the rest is only offered for download.
+_SHOWN = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}
+
+
+def download(revision: Revision) -> FileResponse:
+    """The original file under the name it came with, in any language (RFC 6266)."""
+    response = FileResponse(
+        storage.open_file(revision.file),
+        as_attachment=True,
+        filename=revision.file_name,
+        content_type="application/octet-stream",
+    )
+    return _guarded(response)
+
+
+def image(revision: Revision, key: str) -> HttpResponse:
+    """A picture of the revision."""
+    row = StoredImage.objects.filter(revision=revision, key=key).first()
+    if row is None:
+        raise NotFound("Not found, or you don't have access.")
+    safe = row.mime in _SHOWN
+    response = FileResponse(
+        storage.open_file(row.file),
+        as_attachment=not safe,
+        filename=f"{key[:12]}",
+        content_type=row.mime if safe else "application/octet-stream",
+    )
+    return _guarded(response)
+
+
+def _guarded(response: FileResponse) -> FileResponse:
+    response.headers["Content-Security-Policy"] = _POLICY
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    return response

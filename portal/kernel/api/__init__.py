@@ -1,0 +1,1 @@
+"""The REST door of people, keys and the audit log."""
