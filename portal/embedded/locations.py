@@ -48,7 +48,6 @@ class Secrets:
     database_password: str
     redis_password: str
     embedding_token: str
-    demo_password: str
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,20 @@ def log_dir() -> Path:
 def embedding_url_file() -> Path:
     """The file in which the local embedding server leaves its address while it runs."""
     return data_dir() / "run" / "embedding.url"
+
+
+def embedding_url() -> str:
+    """The local embedding server's address: `ARCHWAY_EMBEDDING_URL`, else what a running `up` left; "" when neither."""
+    given = os.environ.get("ARCHWAY_EMBEDDING_URL", "").strip()
+    try:
+        return given or embedding_url_file().read_text("utf-8").strip()
+    except OSError:
+        return ""
+
+
+def sample_logins_file() -> Path:
+    """The passwords of the sample people, user name → password, as `manage.py seed` generated them."""
+    return data_dir() / "sample-logins.json"
 
 
 def up_record_file() -> Path:
@@ -297,7 +310,6 @@ def _fresh_secrets() -> Secrets:
         database_password=randomness.token_urlsafe(24),
         redis_password=randomness.token_urlsafe(24),
         embedding_token=randomness.token_urlsafe(24),
-        demo_password=randomness.token_urlsafe(9),
     )
 
 

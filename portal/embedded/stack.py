@@ -125,6 +125,8 @@ def _embedding() -> Program:
         locations.private_folder(address.parent)
         address.write_text(f"http://127.0.0.1:{port}", "utf-8")
 
+    token = os.environ.get("ARCHWAY_EMBEDDING_TOKEN") or locations.secrets().embedding_token
+
     return Program(
         name="embedding",
         prepare=choose_port,
@@ -132,7 +134,9 @@ def _embedding() -> Program:
             *(sys.executable, "-m", "portal.gateway.local.server"),
             *("--host", "127.0.0.1", "--port", str(port)),
         ],
-        environment=_environment("embedding"),
+        environment=_environment(
+            "embedding", ARCHWAY_EMBEDDING_TOKEN=token, ARCHWAY_DATA_DIR=str(locations.data_dir())
+        ),
         stop=WEB_STOP,
         with_parent=signal.SIGKILL,
         directory=locations.REPOSITORY,

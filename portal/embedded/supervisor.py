@@ -10,7 +10,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -145,8 +145,8 @@ def _ask_to_stop(number: int, frame: FrameType | None) -> NoReturn:
     raise StopRequested
 
 
-def run_to_end(program: Program, log_folder: Path, echo: Echo) -> Sequence[str]:
-    """Runs a program that ends by itself and returns its last lines. Raises `ArchwayError` with them if it fails."""
+def run_to_end(program: Program, log_folder: Path, echo: Echo) -> None:
+    """Runs a program that ends by itself. Raises `ArchwayError` with them if it fails."""
     child = Child(program, log_folder, echo)
     try:
         while not child.gone.wait(timeout=1):  # bounded waits, so that signals are seen
@@ -157,4 +157,3 @@ def run_to_end(program: Program, log_folder: Path, echo: Echo) -> Sequence[str]:
     if child.process.returncode != 0:
         lines = "\n    ".join(child.last_lines)
         raise ArchwayError("%(name)s failed:\n    %(lines)s", code="start_failed", name=program.name, lines=lines)
-    return list(child.last_lines)

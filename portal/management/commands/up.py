@@ -13,7 +13,7 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
-from django.core.management import get_commands
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
@@ -24,7 +24,6 @@ from portal.kernel.errors import ArchwayError, Conflict
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8000
 WEB_SECONDS = 120
-LOGIN = "login: "  # how `manage.py seed` marks the lines that belong under the address
 
 
 class Command(BaseCommand):
@@ -47,7 +46,7 @@ class Command(BaseCommand):
         screen = _Screen(self.stdout.isatty())
         try:
             with Supervisor(locations.log_dir(), screen.say, screen.line) as supervisor:
-                _Run(supervisor, screen, folder).go(host, port, seed=not no_seed)
+                _Run(supervisor, screen, folder).go(host, port, seed=not (no_seed or settings.PRODUCTION))
         except StopRequested:
             screen.say(_("Stopped."))
         except ArchwayError as error:
@@ -73,8 +72,7 @@ class _Run:
         self.screen.say(_("Starting Archway in %(folder)s %(names)s") % {"folder": self.folder, "names": f"({names})"})
         self.supervisor.start(*servers)
         self._run("migrate", "--noinput", "--verbosity", "0")
-        said = self._run("seed") if seed and "seed" in get_commands() else []
-        login = [line.removeprefix(LOGIN) for line in said if line.startswith(LOGIN)]
+        login = self._seed() if seed else []
         listener = stack.listen(host, port)
         url = _url(listener)
         self.supervisor.start(*stack.application(listener))
@@ -83,8 +81,18 @@ class _Run:
         waiting.start()
         self.supervisor.run()
 
-    def _run(self, *command: str) -> list[str]:
-        return list(run_to_end(stack.command(*command), locations.log_dir(), self.screen.line))
+    def _run(self, *command: str) -> None:
+        run_to_end(stack.command(*command), locations.log_dir(), self.screen.line)
+
+    def _seed(self) -> list[str]:
+        """Makes the sample workspace and returns how to sign in. Everything else works without it."""
+        try:
+            self._run("seed")
+            logins: dict[str, str] = json.loads(locations.sample_logins_file().read_text("utf-8"))
+        except (ArchwayError, OSError, ValueError) as error:
+            self.screen.say(_("There is no sample workspace: %(reason)s") % {"reason": error})
+            return []
+        return [_("Sign in as:"), *(f"  {name:<12} {password}" for name, password in logins.items())]
 
     def _announce_when_ready(self, listener: socket, url: str, login: list[str]) -> None:
         host, port = listener.getsockname()[:2]

@@ -54,11 +54,11 @@ def test_a_secret_that_a_newer_version_needs_is_added_and_the_others_stay(folder
     path = folder / "secrets.json"
     before = locations.secrets(folder)
     kept = json.loads(path.read_text())
-    del kept["demo_password"]
+    del kept["embedding_token"]
     path.write_text(json.dumps(kept))
     after = locations.secrets(folder)
     assert after.database_password == before.database_password
-    assert after.demo_password not in ("", before.demo_password)
+    assert after.embedding_token not in ("", before.embedding_token)
 
 
 def test_a_damaged_secrets_file_is_reported_and_never_replaced(folder: Path) -> None:
