@@ -1,0 +1,100 @@
+"""Smart splitting: sections first, so that a passage has one subject and one path of titles.
+
+Decides alone which sections share a passage: a section with those below it while they fit, and
+neighbours of one parent that are each smaller than a leaf. A passage never goes on past a heading of
+its own level or above otherwise, nor past a sheet or slide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from knowledge.ingestion.blocks import Block
+from knowledge.ingestion.split.atoms import Atom
+from knowledge.ingestion.split.packing import Run
+from knowledge.ingestion.split.shapes import SplitSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Headings that follow each other, and the text up to the next heading."""
+
+    atoms: tuple[Atom, ...]
+    path: tuple[str, ...]
+    level: int
+    sheet: str | None
+    slide: int | None
+
+    @property
+    def tokens(self) -> int:
+        return sum(atom.tokens for atom in self.atoms)
+
+
+def smart_runs(blocks: Sequence[Block], atoms: Sequence[Atom], settings: SplitSettings, room: int) -> list[Run]:
+    """The runs of atoms that passages are cut from."""
+    groups: list[list[Section]] = []
+    size = min(settings.passage_tokens, room)
+    for section in sections_of(blocks, atoms):
+        if groups and _may_join(groups[-1], section, size, settings.leaf_tokens):
+            groups[-1].append(section)
+        else:
+            groups.append([section])
+    return [
+        Run(tuple(atom for section in group for atom in section.atoms), _common([section.path for section in group]))
+        for group in groups
+    ]
+
+
+def sections_of(blocks: Sequence[Block], atoms: Sequence[Atom]) -> list[Section]:
+    """The document cut at its headings, and where sheet, slide or path change without one."""
+    sections: list[Section] = []
+    current: list[Atom] = []
+    for atom in atoms:
+        if current and _opens_section(blocks, current, atom):
+            sections.append(_section(blocks, current))
+            current = []
+        current.append(replace(atom, section=len(sections)))
+    if current:
+        sections.append(_section(blocks, current))
+    return sections
+
+
+def _opens_section(blocks: Sequence[Block], current: Sequence[Atom], atom: Atom) -> bool:
+    block, before = blocks[atom.block], blocks[current[-1].block]
+    if (block.sheet, block.slide) != (before.sheet, before.slide):
+        return True
+    if block.kind == "heading":
+        return before.kind != "heading"
+    return before.kind != "heading" and block.heading_path != before.heading_path
+
+
+def _section(blocks: Sequence[Block], atoms: Sequence[Atom]) -> Section:
+    first = blocks[atoms[0].block]
+    body = next((blocks[atom.block] for atom in atoms if blocks[atom.block].kind != "heading"), None)
+    # Titles with no text under them are their own text: the path ends above the last of them.
+    path = (body or blocks[atoms[-1].block]).heading_path
+    levels = [blocks[atom.block].level or 1 for atom in atoms if blocks[atom.block].kind == "heading"]
+    return Section(tuple(atoms), path, min(levels, default=len(path)), first.sheet, first.slide)
+
+
+def _may_join(group: Sequence[Section], section: Section, size: int, leaf: int) -> bool:
+    first = group[0]
+    if (first.sheet, first.slide) != (section.sheet, section.slide):
+        return False
+    if sum(one.tokens for one in group) + section.tokens > size:
+        return False
+    if section.level > first.level:
+        return section.path[: len(first.path)] == first.path
+    siblings = section.level == first.level and section.path[:-1] == first.path[:-1]
+    return siblings and section.level > 0 and all(one.tokens <= leaf for one in (*group, section))
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    common = paths[0]
+    for path in paths[1:]:
+        same = 0
+        while same < min(len(common), len(path)) and common[same] == path[same]:
+            same += 1
+        common = common[:same]
+    return common
