@@ -5,6 +5,7 @@ Source: ECMA-376 part 1, 20 (DrawingML) and 21 (charts, diagrams).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from knowledge.ingestion.blocks import Block
@@ -16,6 +17,7 @@ from knowledge.ingestion.parsers.xml import Element
 
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 NO_ALT = "[image]"  # the text of a picture without alternative text; it alone is no text
+_FILE_NAME = re.compile(r"[^/\\]{1,200}\.(?:png|jpe?g|gif|bmp|tiff?|webp|emf|wmf|svg)", re.IGNORECASE)
 _MAX_POINTS = 20_000
 
 
@@ -38,10 +40,13 @@ def paragraphs(body: Element) -> Iterator[Element]:
 
 
 def shape_name(element: Element) -> str:
-    """The alternative text of a shape or picture: its description, else its title; never its generated name."""
+    """The alternative text of a shape or picture: its description, else its title.
+
+    Neither its generated name nor a file name, which some programs put there, says what it shows.
+    """
     for properties in element.iter("{*}cNvPr", "{*}docPr"):
-        text = properties.get("descr") or properties.get("title") or ""
-        return storable(" ".join(text.split()))
+        text = storable(" ".join((properties.get("descr") or properties.get("title") or "").split()))
+        return "" if _FILE_NAME.fullmatch(text) else text
     return ""
 
 

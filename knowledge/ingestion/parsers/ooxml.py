@@ -23,6 +23,8 @@ from portal.kernel.errors import ParseError
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+ALTERNATE = f"{MC}AlternateContent"
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
 _PROPERTIES = {
     "title": "title",
@@ -188,3 +190,11 @@ def local(element: Element) -> str:
 def on(value: str | None) -> bool:
     """An OOXML on/off attribute whose element is present: absent means on."""
     return value is None or value.lower() not in ("0", "false", "off")
+
+
+def chosen(alternate: Element) -> Element:
+    """The branch of `mc:AlternateContent` that is read: the first choice with anything in it, else the fallback."""
+    for branch in alternate.iterchildren(f"{MC}Choice", f"{MC}Fallback"):
+        if len(branch):
+            return branch
+    return alternate.makeelement(f"{MC}Choice")

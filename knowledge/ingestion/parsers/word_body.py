@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from knowledge.ingestion.blocks import Block, BlockKind
 from knowledge.ingestion.parsers.characters import storable
-from knowledge.ingestion.parsers.ooxml import on
+from knowledge.ingestion.parsers.ooxml import ALTERNATE, chosen, on
 from knowledge.ingestion.parsers.outline import Outline
 from knowledge.ingestion.parsers.tables import markdown_table, trimmed
 from knowledge.ingestion.parsers.word_notes import Notes
 from knowledge.ingestion.parsers.word_numbering import BULLET, VAL, Numbering, W, integer
-from knowledge.ingestion.parsers.word_runs import ALTERNATE, THROUGH, Graphic, Line, RunReader, chosen, note_mark
+from knowledge.ingestion.parsers.word_runs import THROUGH, Graphic, Line, RunReader, note_mark
 from knowledge.ingestion.parsers.word_styles import Styles
 from knowledge.ingestion.parsers.xml import Element
 
@@ -230,6 +230,10 @@ class Body:
         head = 0
         while head < len(rows) and _is_head(rows[head]):
             head += 1
+        if not head and len(grid) > 2 and _is_title(grid[0]) and not _is_title(grid[1]):
+            # A first row merged across is the table's title; the row below it is what a part must repeat.
+            title = "".join(grid.pop(0)).strip()
+            self._blocks.append(Block(kind="paragraph", text=title, heading_path=self.outline.path))
         text = markdown_table(trimmed(grid), head if 0 < head < len(rows) and head <= 3 else 1)
         self._blocks.append(Block(kind="table", text=text, heading_path=self.outline.path))
         self._blocks.extend(self._placed(attached))
@@ -282,3 +286,7 @@ def _cells(element: Element) -> Iterator[Element]:
 def _is_head(row: Element) -> bool:
     mark = row.find(f"{W}trPr/{W}tblHeader")
     return mark is not None and on(mark.get(VAL))
+
+
+def _is_title(cells: list[str]) -> bool:
+    return len(cells) > 1 and bool(cells[0].strip()) and not any(cell.strip() for cell in cells[1:])

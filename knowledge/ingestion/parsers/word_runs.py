@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from knowledge.ingestion.parsers.characters import storable
-from knowledge.ingestion.parsers.ooxml import on
+from knowledge.ingestion.parsers.ooxml import ALTERNATE, chosen, on
 from knowledge.ingestion.parsers.word_numbering import VAL, W, integer
 from knowledge.ingestion.parsers.word_styles import PLAIN, Style, Styles
 from knowledge.ingestion.parsers.word_symbols import M, maths, private_use, symbol
 from knowledge.ingestion.parsers.xml import Element
 
-MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 V = "{urn:schemas-microsoft-com:vml}"
-ALTERNATE = f"{MC}AlternateContent"
 BOX = f"{W}txbxContent"
 RUN, PARAGRAPH_PROPERTIES, RUN_PROPERTIES, TEXT = f"{W}r", f"{W}pPr", f"{W}rPr", f"{W}t"
 # Containers inside a paragraph (or a body) that are looked through, and those that are left out.
@@ -224,14 +222,6 @@ class RunReader:
 def note_mark(kind: str, number: int) -> str:
     """How a note is named in the text: footnotes by number, endnotes by `e` and number."""
     return f"{'e' if kind == 'endnote' else ''}{number}"
-
-
-def chosen(alternate: Element) -> Element:
-    """The branch of `mc:AlternateContent` that is read: the first choice with anything in it, else the fallback."""
-    for branch in alternate.iterchildren(f"{MC}Choice", f"{MC}Fallback"):
-        if len(branch):
-            return branch
-    return alternate.makeelement(f"{MC}Choice")
 
 
 def _symbol_font(properties: Element) -> str:
