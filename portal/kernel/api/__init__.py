@@ -1,1 +1,0 @@
-"""The REST door of people, keys and the audit log."""
