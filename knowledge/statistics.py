@@ -112,6 +112,14 @@ def fold(max_rows: int = _FOLD_ROWS) -> int:
     return len(ids)
 
 
+def fold_all() -> int:
+    """Fold until nothing waits (or another folder is at work); return how many rows were merged."""
+    total = 0
+    while folded := fold():
+        total += folded
+    return total
+
+
 _RECOUNT = """
 SELECT '' AS lexeme, count(*) AS chunks, coalesce(sum(c.words), 0) AS words
   FROM knowledge_chunk c WHERE c.level = 'leaf' AND c.revision_id IN ({revisions})

@@ -41,6 +41,7 @@ class APassage:
     sheet: str | None = None
     rows: tuple[int, int] | None = None
     slide: int | None = None
+    prefix: str = ""
     token_count: int = 1
 
 
@@ -72,7 +73,9 @@ class Library:
         workspace = self.away if name == "eve" else self.home
         return Principal(user_id=self.people[name].pk, workspace_id=workspace.pk, door="web")
 
-    def base(self, name: str, *, owner: str = "alice", viewers: Sequence[str] = ("bob",), **fields: object) -> KnowledgeBase:
+    def base(
+        self, name: str, *, owner: str = "alice", viewers: Sequence[str] = ("bob",), **fields: object
+    ) -> KnowledgeBase:
         workspace = self.away if owner == "eve" else self.home
         base = KnowledgeBase.objects.create(workspace=workspace, name=name, **fields)
         Grant.objects.create(base=base, user=self.people[owner], role=Role.OWNER)
@@ -158,7 +161,12 @@ def make_space(key: str = "test-space", dimensions: int = 8, mean: Sequence[floa
 
 def make_endpoint(space: EmbeddingSpace, name: str = "test") -> ModelEndpoint:
     return ModelEndpoint.objects.create(
-        name=name, kind="embedding", provider="openai_compatible", model_name=name, space=space, base_url="http://127.0.0.1:9/v1"
+        name=name,
+        kind="embedding",
+        provider="openai_compatible",
+        model_name=name,
+        space=space,
+        base_url="http://127.0.0.1:9/v1",
     )
 
 

@@ -1,0 +1,19 @@
+"""What both searches hand on: leaves with their passages and raw scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A leaf that matched. `words` is its BM25 and `words_share` that of the query's best possible; `cosine` the raw
+    one and `centred` after the space's mean is taken off both sides. None: not known."""
+
+    leaf: int
+    passage: int
+    base: int
+    words: float | None = None
+    words_share: float | None = None
+    cosine: float | None = None
+    centred: float | None = None

@@ -1,0 +1,84 @@
+"""A query's vectors: one for each embedding space of the bases searched; a model that is away is left out, visibly."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from portal.gateway.embedding import embedder_for, space_of
+
+from knowledge.retrieval import vectors
+from knowledge.retrieval.candidates import Candidate
+from knowledge.retrieval.permitted import Permitted, SearchedBase
+from knowledge.retrieval.trace import Trace
+from knowledge.retrieval.vectors import Asked
+from portal.gateway.models import ModelEndpoint
+from portal.kernel.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+
+def ask(permitted: Permitted, query: str, trace: Trace) -> list[tuple[Asked, Permitted]]:
+    """The query in each space, with the permitted set cut to the bases of that space."""
+    asked = []
+    for endpoint, bases in _by_endpoint(permitted.bases):
+        with trace.step("embed the query") as detail:
+            if endpoint is None:
+                trace.warn("no_embedding_model", "A base has no embedding model; it is searched by words only.")
+                continue
+            detail["model"] = endpoint.name
+            try:
+                vector = embedder_for(endpoint).embed_queries([query])[0]
+            except Unavailable as error:
+                logger.warning("query embedding is away: %s", error.code)
+                detail["away"] = error.code
+                trace.warn("embedding_away", "The embedding model is away; this was searched by words only.")
+                continue
+            asked.append((Asked(space_of(endpoint), vector), _cut(permitted, bases)))
+    return asked
+
+
+def search(asked: Sequence[tuple[Asked, Permitted]], k: int, trace: Trace) -> list[Candidate]:
+    """The k nearest leaves of each space, nearest first within it."""
+    found: list[Candidate] = []
+    for question, part in asked:
+        with trace.step("search by meaning") as detail:
+            near = vectors.search(part, question, k, detail)
+            detail["candidates"] = len(near)
+            found += near
+    return sorted(found, key=lambda item: -(item.centred or 0.0))[: max(k, 1)] if len(asked) > 1 else found
+
+
+def complete(asked: Sequence[tuple[Asked, Permitted]], candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates with their cosines, as far as their spaces were asked."""
+    found = list(candidates)
+    for question, part in asked:
+        found = vectors.complete(question, found, set(part.base_ids))
+    return found
+
+
+def space_keys(asked: Sequence[tuple[Asked, Permitted]]) -> dict[int, str]:
+    """The key of each base's space, for those that were asked."""
+    return {base: question.space.key for question, part in asked for base in part.base_ids}
+
+
+def _by_endpoint(bases: Sequence[SearchedBase]) -> list[tuple[ModelEndpoint | None, list[SearchedBase]]]:
+    groups: dict[int | None, tuple[ModelEndpoint | None, list[SearchedBase]]] = {}
+    for item in bases:
+        endpoint: Any = item.base.embedding
+        groups.setdefault(endpoint.pk if endpoint else None, (endpoint, []))[1].append(item)
+    return list(groups.values())
+
+
+def _cut(permitted: Permitted, bases: Sequence[SearchedBase]) -> Permitted:
+    if len(bases) == len(permitted.bases):
+        return permitted
+    ids = [item.base.pk for item in bases]
+    return replace(
+        permitted,
+        sql=f"SELECT * FROM ({permitted.sql}) AS documents (revision_id, base_id) WHERE base_id = ANY(%s)",  # noqa: S608
+        params=(*permitted.params, ids),
+        bases=tuple(bases),
+    )

@@ -1,0 +1,148 @@
+"""From leaves to what people read: passages with their place, highlights and neighbours, without near-copies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import connection
+
+from knowledge.retrieval.blend import Ranked
+from knowledge.retrieval.permitted import Permitted
+from knowledge.text import highlight_spans, tokenise
+
+# Two passages that share so much of their words count as one, unless they differ in a number or in what was asked.
+SAME_SHARE = 0.95
+
+_LOAD = """
+WITH {permitted}, asked (passage_id, leaf_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
+SELECT c.id, l.id, c.sha256, c.text, c.prefix, c.heading_path, c.page, c.sheet, c.row_first, c.row_last, c.slide,
+       c.start, c."end", l.start, l."end", c.revision_id, c.ordinal,
+       r.uid, r.number, d.uid, d.name, d.folder, p.base_id
+  FROM asked a
+  JOIN knowledge_chunk c ON c.id = a.passage_id AND c.enabled
+  JOIN knowledge_chunk l ON l.id = a.leaf_id AND l.enabled
+  JOIN permitted p ON p.revision_id = c.revision_id
+  JOIN knowledge_revision r ON r.id = c.revision_id
+  JOIN knowledge_document d ON d.active_revision_id = r.id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A passage as stored, with its document and the leaf that matched."""
+
+    chunk: int
+    leaf: int
+    sha256: str
+    text: str
+    prefix: str
+    heading_path: tuple[str, ...]
+    page: int | None
+    sheet: str | None
+    rows: tuple[int, int] | None
+    slide: int | None
+    start: int
+    end: int
+    leaf_start: int
+    leaf_end: int
+    revision_id: int
+    ordinal: int
+    revision: str
+    revision_number: int
+    document: str
+    document_name: str
+    folder: str
+    base_id: int
+
+
+def load(permitted: Permitted, ranked: Sequence[Ranked]) -> dict[int, Loaded]:
+    """The passages by id. What is no longer permitted or enabled at this very moment is missing."""
+    if not ranked:
+        return {}
+    leaves = [item.candidate.leaf for item in ranked]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _LOAD.format(permitted=permitted.cte),
+            [*permitted.params, [item.candidate.passage for item in ranked], leaves],
+        )
+        return {row[0]: _loaded(row) for row in cursor.fetchall()}
+
+
+def without_copies(
+    ranked: Sequence[Ranked], loaded: dict[int, Loaded], lexemes: Collection[str], limit: int
+) -> list[Ranked]:
+    """The first `limit` passages of which none nearly repeats an earlier one."""
+    kept: list[Ranked] = []
+    digests: set[str] = set()
+    known: list[frozenset[str]] = []
+    asked = frozenset(lexemes)
+    for item in ranked:
+        if len(kept) == limit:
+            break
+        passage = loaded.get(item.candidate.passage)
+        if passage is None or passage.sha256 in digests:
+            continue
+        words = frozenset(token.lexeme for token in tokenise(passage.text))
+        if any(_nearly_same(words, other, asked) for other in known):
+            continue
+        kept.append(item)
+        digests.add(passage.sha256)
+        known.append(words)
+    return kept
+
+
+def neighbours(
+    permitted: Permitted, passages: Collection[Loaded], reach: int
+) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The texts of up to `reach` passages before and after each, in reading order, by the passage's id."""
+    if reach < 1 or not passages:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH {permitted.cte}, asked (revision_id, ordinal) AS "  # noqa: S608 (compiled by Django, values bound)
+            "(SELECT * FROM unnest(%s::bigint[], %s::bigint[])) "
+            "SELECT DISTINCT c.revision_id, c.ordinal, c.text FROM asked a JOIN permitted p USING (revision_id) "
+            "JOIN knowledge_chunk c ON c.revision_id = a.revision_id AND c.level = 'passage' AND c.enabled "
+            "AND c.ordinal BETWEEN a.ordinal - %s AND a.ordinal + %s",
+            [
+                *permitted.params,
+                [passage.revision_id for passage in passages],
+                [passage.ordinal for passage in passages],
+                reach,
+                reach,
+            ],
+        )
+        texts = {(revision, ordinal): text for revision, ordinal, text in cursor.fetchall()}
+    found = {}
+    for passage in passages:
+        places = range(passage.ordinal - reach, passage.ordinal + reach + 1)
+        around = [
+            (place, texts[passage.revision_id, place]) for place in places if (passage.revision_id, place) in texts
+        ]
+        found[passage.chunk] = (
+            tuple(text for place, text in around if place < passage.ordinal),
+            tuple(text for place, text in around if place > passage.ordinal),
+        )
+    return found
+
+
+def highlights(text: str, lexemes: Collection[str]) -> tuple[tuple[int, int], ...]:
+    """Where the passage holds the query's words: offsets into `text`."""
+    return tuple(highlight_spans(text, lexemes)) if lexemes else ()
+
+
+def _nearly_same(words: frozenset[str], other: frozenset[str], asked: frozenset[str]) -> bool:
+    union = len(words | other)
+    if union == 0 or len(words & other) < SAME_SHARE * union:
+        return False
+    differing = words ^ other
+    # "TH-01" and "TH-02" differ in one word, and are two answers.
+    return differing.isdisjoint(asked) and not any(char.isdigit() for lexeme in differing for char in lexeme)
+
+
+def _loaded(row: tuple[Any, ...]) -> Loaded:
+    (chunk, leaf, sha256, text, prefix, path, page, sheet, first, last, slide, *rest) = row
+    rows = (first, last) if first is not None and last is not None else None
+    return Loaded(chunk, leaf, sha256, text, prefix, tuple(path), page, sheet, rows, slide, *rest)

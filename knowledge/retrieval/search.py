@@ -1,0 +1,226 @@
+"""`retrieve`: from a question to cited passages, in the order of DESIGN: permit, search, blend, judge, load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from knowledge.base_settings import Searching
+from knowledge.retrieval import blend, meaning, passages, words
+from knowledge.retrieval.blend import Ranked
+from knowledge.retrieval.candidates import Candidate
+from knowledge.retrieval.contract import Hit, Mode, Part, RetrievalRequest, RetrievalResult
+from knowledge.retrieval.passages import Loaded
+from knowledge.retrieval.permitted import Permitted, resolve
+from knowledge.retrieval.relevance import relevance
+from knowledge.retrieval.trace import Trace
+from knowledge.retrieval.vectors import Asked
+from knowledge.text import clean, normalise, query_kind, query_lexemes
+from portal.kernel.principal import Principal
+
+# Of a longer question only the beginning is searched.
+MAX_QUERY = 1_000
+# Leaves taken from each search before they are blended: several leaves may belong to one passage.
+POOL = 100
+POOL_PER_HIT = 4
+MAX_TOP_K = 100
+MAX_NEIGHBOURS = 3
+_SCALES: dict[Mode, str] = {"keywords": "bm25", "embedding": "cosine", "blend": "blend"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The request with every default filled in."""
+
+    query: str
+    lexemes: tuple[str, ...]
+    mode: Mode
+    top_k: int
+    threshold: float
+    weight: float
+    fusion: str
+    neighbours: int
+
+    @property
+    def pool(self) -> int:
+        return max(POOL, POOL_PER_HIT * self.top_k)
+
+
+def retrieve(principal: Principal, request: RetrievalRequest) -> RetrievalResult:
+    """The passages that answer a question, best first, among exactly what the asker may see.
+
+    Odd queries (empty, punctuation only, very long) give an answer or an empty list, never an error.
+    """
+    trace = Trace()
+    with trace.step("what may be searched") as detail:
+        permitted = resolve(principal, request)
+        detail |= {"bases": len(permitted.bases), "leaves": permitted.leaves}
+    asked = _filled_in(request, permitted)
+    if not asked.query.strip() or not permitted.bases:
+        return _result(asked, permitted, trace, [], 0, None)
+    query = words.prepare(permitted, asked.lexemes)
+    spaces: Sequence[tuple[Asked, Permitted]] = ()
+    if asked.mode != "keywords":
+        spaces = meaning.ask(permitted, asked.query, trace)
+        if not spaces:
+            asked = replace(asked, mode="keywords")
+    candidates = _candidates(permitted, asked, query, spaces, trace)
+    with trace.step("blend") as detail:
+        ranked = _ranked(asked, candidates)
+        detail |= {"leaves": len(candidates), "passages": len(ranked)}
+        if asked.mode == "blend":
+            detail |= {"fusion": asked.fusion, "weight": round(asked.weight, 3)}
+    keys = meaning.space_keys(spaces)
+    good = [
+        item
+        for item in ranked
+        if relevance(item.candidate, asked.mode, keys.get(item.candidate.base)) >= asked.threshold
+    ]
+    with trace.step("load passages"):
+        hits = _hits(permitted, asked, good, candidates, keys)
+    return _result(asked, permitted, trace, hits, len(ranked) - len(good), query)
+
+
+def _filled_in(request: RetrievalRequest, permitted: Permitted) -> _Asked:
+    """None in the request means: as the first base is set."""
+    settings = permitted.bases[0].settings.searching if permitted.bases else Searching()
+    query = clean(request.query[: 2 * MAX_QUERY])[:MAX_QUERY]
+    top_k = settings.top_k if request.top_k is None else request.top_k
+    reach = settings.neighbours if request.neighbours is None else request.neighbours
+    return _Asked(
+        query=query,
+        lexemes=tuple(query_lexemes(query)),
+        mode=request.mode or settings.mode,
+        top_k=min(max(top_k, 1), MAX_TOP_K),
+        threshold=settings.threshold if request.threshold is None else request.threshold,
+        weight=blend.weight_for(request.weight, settings.weight, query_kind(query)),
+        fusion=request.fusion or settings.fusion,
+        neighbours=min(max(reach, 0), MAX_NEIGHBOURS),
+    )
+
+
+def _candidates(
+    permitted: Permitted,
+    asked: _Asked,
+    query: words.Query,
+    spaces: Sequence[tuple[Asked, Permitted]],
+    trace: Trace,
+) -> list[Candidate]:
+    """The leaves of the searches that the mode wants; in a blend each with both scores."""
+    found: dict[int, Candidate] = {}
+    if asked.mode != "embedding":
+        with trace.step("search by words") as detail:
+            for item in words.search(permitted, query, asked.pool, detail):
+                found[item.leaf] = item
+            detail["candidates"] = len(found)
+    if asked.mode != "keywords":
+        for item in meaning.search(spaces, asked.pool, trace):
+            known = found.get(item.leaf)
+            found[item.leaf] = replace(known, cosine=item.cosine, centred=item.centred) if known else item
+    if asked.mode != "blend":
+        return list(found.values())
+    with trace.step("complete the scores"):
+        return meaning.complete(spaces, words.complete(query, list(found.values())))
+
+
+def _ranked(asked: _Asked, candidates: Sequence[Candidate]) -> list[Ranked]:
+    if asked.mode == "blend":
+        fusion = "rrf" if asked.fusion == "rrf" else "convex"
+        return blend.best_leaves(candidates, blend.fuse(candidates, asked.weight, fusion))
+    if asked.mode == "keywords":
+        order = blend.best_leaves(candidates, [item.words_share or 0.0 for item in candidates])
+        return [Ranked(item.candidate, item.candidate.words or 0.0) for item in order]
+    order = blend.best_leaves(candidates, [item.centred or -1.0 for item in candidates])
+    return [Ranked(item.candidate, item.candidate.cosine or 0.0) for item in order]
+
+
+def _hits(
+    permitted: Permitted, asked: _Asked, good: Sequence[Ranked], candidates: Sequence[Candidate], keys: dict[int, str]
+) -> list[Hit]:
+    loaded = passages.load(permitted, good[: 3 * asked.top_k + 10])
+    kept = passages.without_copies(good[: 3 * asked.top_k + 10], loaded, asked.lexemes, asked.top_k)
+    shown = [loaded[item.candidate.passage] for item in kept]
+    around = passages.neighbours(permitted, shown, asked.neighbours)
+    word_ranks = blend.ranks([(item.passage, item.words) for item in candidates if item.words])
+    near_ranks = blend.ranks([(item.passage, item.cosine) for item in candidates if item.cosine is not None])
+    names = {item.base.pk: (item.base.uid, item.base.name) for item in permitted.bases}
+    hits = []
+    for rank, (item, passage) in enumerate(zip(kept, shown, strict=True), 1):
+        parts = {}
+        if item.candidate.words and passage.chunk in word_ranks:
+            parts["keywords"] = Part(word_ranks[passage.chunk], item.candidate.words, "bm25")
+        if item.candidate.cosine is not None and passage.chunk in near_ranks:
+            parts["embedding"] = Part(near_ranks[passage.chunk], item.candidate.cosine, "cosine")
+        worth = relevance(item.candidate, asked.mode, keys.get(item.candidate.base))
+        before, after = around.get(passage.chunk, ((), ()))
+        hits.append(_hit(rank, item, passage, asked, worth, names[passage.base_id], parts, before, after))
+    return hits
+
+
+def _hit(
+    rank: int,
+    item: Ranked,
+    passage: Loaded,
+    asked: _Asked,
+    worth: float,
+    base: tuple[str, str],
+    parts: dict[str, Part],
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+) -> Hit:
+    scale = "rrf" if asked.mode == "blend" and asked.fusion == "rrf" else _SCALES[asked.mode]
+    return Hit(
+        rank=rank,
+        score=item.score,
+        scale=scale,
+        relevance=round(worth, 4),
+        base=base[0],
+        base_name=base[1],
+        document=passage.document,
+        document_name=passage.document_name,
+        folder=passage.folder,
+        revision=passage.revision,
+        revision_number=passage.revision_number,
+        chunk=passage.chunk,
+        leaf=passage.leaf,
+        sha256=passage.sha256,
+        text=passage.text,
+        prefix=passage.prefix,
+        heading_path=passage.heading_path,
+        page=passage.page,
+        sheet=passage.sheet,
+        rows=passage.rows,
+        slide=passage.slide,
+        start=passage.start,
+        end=passage.end,
+        leaf_start=passage.leaf_start,
+        leaf_end=passage.leaf_end,
+        highlights=passages.highlights(passage.text, asked.lexemes),
+        parts=parts,
+        before=before,
+        after=after,
+    )
+
+
+def _result(
+    asked: _Asked, permitted: Permitted, trace: Trace, hits: list[Hit], below: int, query: words.Query | None
+) -> RetrievalResult:
+    frequencies = dict(zip(query.lexemes, query.frequencies, strict=True)) if query else {}
+    plans = [step.detail["plan"] for step in trace.steps if "plan" in step.detail]
+    return RetrievalResult(
+        query=asked.query,
+        mode=asked.mode,
+        hits=tuple(hits),
+        searched=permitted.leaves,
+        below_threshold=below,
+        milliseconds=trace.milliseconds,
+        base_ids=permitted.base_ids,
+        warnings=tuple(trace.warnings),
+        trace={
+            "query": normalise(asked.query).text,
+            "kind": query_kind(asked.query),
+            "lexemes": [{"lexeme": lexeme, "chunks": frequencies.get(lexeme, 0)} for lexeme in asked.lexemes],
+            "plan": plans,
+            "steps": trace.as_json(),
+        },
+    )

@@ -1,0 +1,232 @@
+"""Search by meaning, planned by how much of the space's vectors the asker may see.
+
+- `exact`: every permitted vector is compared. Small sets.
+- `binary`: the permitted vectors' signs are compared (from an index of their own, 48 bytes a vector at
+  384 dimensions), and the nearest few hundred are compared exactly. The middle.
+- `hnsw`: the graph index, scanned until enough permitted leaves are found. Large shares of large spaces.
+
+The plan and its reason stand in the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from django.db import connection, transaction
+from numpy.typing import NDArray
+
+from knowledge.ingestion.store import signs
+from knowledge.retrieval.candidates import Candidate
+from knowledge.retrieval.permitted import DISABLED_LEAVES, Permitted
+from portal.gateway.models import EmbeddingSpace
+
+Plan = Literal["exact", "binary", "hnsw"]
+Vector = NDArray[np.float32]
+
+# Up to so many permitted leaves all of them are compared: some 4 ms.
+EXACT_LEAVES = 4_000
+# Above so many permitted leaves the graph is quicker than the binary pass, if there is one and the share is large.
+HNSW_LEAVES = 200_000
+HNSW_SHARE = 0.3
+# A space with fewer vectors needs no graph.
+HNSW_BUILD_AT = 400_000
+# How many candidates of the binary pass are compared exactly.
+RERANKED = 400
+_EF_SEARCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query in one space: its unit vector, and what the space's centring needs."""
+
+    space: EmbeddingSpace
+    vector: Vector
+
+    @property
+    def literal(self) -> str:
+        return _literal(self.vector)
+
+
+def plan_for(permitted: Permitted, space: EmbeddingSpace, total: int, *, has_graph: bool) -> tuple[Plan, str]:
+    """The plan for `permitted.leaves` of `total` vectors, and why."""
+    leaves = permitted.leaves
+    if leaves <= EXACT_LEAVES:
+        return "exact", f"{leaves} permitted leaves: comparing all is quickest"
+    if has_graph and leaves >= HNSW_LEAVES and leaves >= HNSW_SHARE * total:
+        return "hnsw", f"{leaves} of {total} leaves are permitted: the graph finds enough of them"
+    if space.mean is None:
+        return "exact", f"{leaves} permitted leaves, but the space has no mean vector to take signs from"
+    return "binary", f"{leaves} permitted leaves: signs first, then the nearest {RERANKED} exactly"
+
+
+def search(
+    permitted: Permitted, asked: Asked, k: int, detail: dict[str, Any], plan: Plan | None = None
+) -> list[Candidate]:
+    """The k nearest permitted leaves that have a vector in the space, nearest first. `plan` overrides the planner."""
+    if not permitted.bases:
+        detail["plan"] = "nothing is permitted"
+        return []
+    reason = "asked for"
+    if plan is None:
+        large = permitted.leaves >= HNSW_LEAVES
+        total = _estimated_total() if large else permitted.leaves
+        plan, reason = plan_for(permitted, asked.space, total, has_graph=large and has_graph(asked.space))
+    detail |= {"plan": plan, "why": reason, "space": asked.space.key}
+    if plan == "hnsw":
+        return _by_graph(permitted, asked, k)
+    rows = _exact(permitted, asked, k) if plan == "exact" else _binary(permitted, asked, k)
+    return _candidates(rows, asked)
+
+
+def complete(asked: Asked, candidates: Sequence[Candidate], base_ids: set[int]) -> list[Candidate]:
+    """The same candidates with their cosines, for those of `base_ids`. They come from a permitted search."""
+    missing = [item.leaf for item in candidates if item.cosine is None and item.base in base_ids]
+    if not missing:
+        return list(candidates)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT v.chunk_id, -(v.halfvec <#> %s::halfvec), -(v.halfvec <#> %s::halfvec) "
+            "FROM knowledge_chunkvector v WHERE v.space_id = %s AND v.chunk_id = ANY(%s)",
+            [asked.literal, _literal(_mean(asked.space)), asked.space.pk, missing],
+        )
+        found = {pk: _cosines(asked, cosine, along) for pk, cosine, along in cursor.fetchall()}
+    return [
+        replace(item, cosine=found[item.leaf][0], centred=found[item.leaf][1]) if item.leaf in found else item
+        for item in candidates
+    ]
+
+
+# -- the three plans --------------------------------------------------------------------------------
+
+_FROM = f"""FROM permitted p JOIN knowledge_chunkvector v ON v.revision_id = p.revision_id AND v.space_id = %s
+ WHERE v.chunk_id NOT IN ({DISABLED_LEAVES})"""
+_SELECT = """SELECT n.chunk_id, c.parent_id, n.base_id, n.cosine, -(v.halfvec <#> %s::halfvec)
+  FROM nearest n JOIN knowledge_chunk c ON c.id = n.chunk_id
+  JOIN knowledge_chunkvector v ON v.chunk_id = n.chunk_id AND v.space_id = %s
+ ORDER BY n.cosine DESC, n.chunk_id LIMIT %s"""
+
+Row = tuple[int, int, int, float, float]
+
+
+def _exact(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
+    sql = f"""
+        WITH {permitted.cte}, nearest AS MATERIALIZED (
+          SELECT v.chunk_id, p.base_id, -(v.halfvec <#> %s::halfvec) AS cosine {_FROM}
+           ORDER BY v.halfvec <#> %s::halfvec LIMIT %s
+        ) {_SELECT}"""
+    params = [asked.literal, asked.space.pk, asked.literal, k]
+    return _run(sql, [*permitted.params, *params, *_tail(asked, k)])
+
+
+def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
+    pool = max(RERANKED, 2 * k)
+    sql = f"""
+        WITH {permitted.cte}, near AS MATERIALIZED (
+          SELECT v.chunk_id, p.base_id {_FROM} AND v.bits IS NOT NULL
+           ORDER BY v.bits <~> %s::varbit LIMIT %s
+        ), nearest AS MATERIALIZED (
+          SELECT f.chunk_id, f.base_id, -(v.halfvec <#> %s::halfvec) AS cosine
+            FROM near f JOIN knowledge_chunkvector v ON v.chunk_id = f.chunk_id AND v.space_id = %s
+           ORDER BY v.halfvec <#> %s::halfvec LIMIT %s
+        ) {_SELECT}"""  # noqa: S608 (our own text; every value is bound)
+    packed = signs(asked.space, asked.vector[None, :])
+    assert packed is not None
+    bits = "".join(map(str, np.unpackbits(packed[0], count=asked.space.dimensions)))
+    params = [asked.space.pk, bits, pool, asked.literal, asked.space.pk, asked.literal, k]
+    return _run(sql, [*permitted.params, *params, *_tail(asked, k)])
+
+
+def _by_graph(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
+    width, space = int(asked.space.dimensions), int(asked.space.pk)
+    # The space's number and width are written out, because only so the partial expression index fits.
+    sql = f"""
+        WITH {permitted.cte}, nearest AS MATERIALIZED (
+          SELECT v.chunk_id, p.base_id, -(v.halfvec::halfvec({width}) <#> %s::halfvec({width})) AS cosine
+            FROM knowledge_chunkvector v JOIN permitted p ON p.revision_id = v.revision_id
+           WHERE v.space_id = {space} AND v.chunk_id NOT IN ({DISABLED_LEAVES})
+           ORDER BY v.halfvec::halfvec({width}) <#> %s::halfvec({width}) LIMIT %s
+        ) {_SELECT}"""  # noqa: S608 (our own text; every value is bound)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {_EF_SEARCH}; "
+            "SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = on"
+        )
+        rows = _run(sql, [*permitted.params, asked.literal, asked.literal, k, *_tail(asked, k)])
+    return _candidates(rows, asked)
+
+
+def _tail(asked: Asked, k: int) -> list[object]:
+    return [_literal(_mean(asked.space)), asked.space.pk, k]
+
+
+def _run(sql: str, params: Sequence[object]) -> list[Row]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, params)
+        return list(cursor.fetchall())
+
+
+def _candidates(rows: Sequence[Row], asked: Asked) -> list[Candidate]:
+    found = []
+    for leaf, passage, base, cosine, along in rows:
+        raw, centred = _cosines(asked, cosine, along)
+        found.append(Candidate(leaf, passage, base, cosine=raw, centred=centred))
+    return found
+
+
+def _cosines(asked: Asked, cosine: float, along: float) -> tuple[float, float]:
+    """The raw cosine, and that of query and leaf after the mean m is taken off both (`along` is leaf·m).
+
+    For unit q and d: (q - m)(d - m) = qd - qm - dm + mm, and |d - m|² = 1 - 2dm + mm.
+    """
+    mean = _mean(asked.space)
+    own, square = float(asked.vector @ mean), float(mean @ mean)
+    length = ((1 - 2 * own + square) * max(1 - 2 * along + square, 1e-9)) ** 0.5
+    centred = (cosine - own - along + square) / length
+    return float(cosine), float(np.clip(centred, -1.0, 1.0))
+
+
+def _mean(space: EmbeddingSpace) -> Vector:
+    if space.mean is None:
+        return np.zeros(space.dimensions, dtype=np.float32)
+    return np.asarray(space.mean, dtype=np.float32)
+
+
+def _literal(vector: Vector) -> str:
+    return "[" + ",".join(map(str, vector.tolist())) + "]"
+
+
+# -- the graph --------------------------------------------------------------------------------------
+
+
+def graph_name(space: EmbeddingSpace) -> str:
+    return f"vector_graph_{space.pk}"
+
+
+def has_graph(space: EmbeddingSpace) -> bool:
+    """Whether a finished graph index of the space is there."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid "
+            "WHERE c.relname = %s AND i.indisvalid)",
+            [graph_name(space)],
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def build_graph(space: EmbeddingSpace) -> None:
+    """Build the space's graph index without stopping writers. Not in a transaction; minutes for a million vectors."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {graph_name(space)}")
+        cursor.execute(
+            f"CREATE INDEX CONCURRENTLY {graph_name(space)} ON knowledge_chunkvector USING hnsw "
+            f"((halfvec::halfvec({int(space.dimensions)})) halfvec_ip_ops) WHERE space_id = {int(space.pk)}"
+        )
+
+
+def _estimated_total() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE relname = 'knowledge_chunkvector'")
+        return int(cursor.fetchone()[0])
