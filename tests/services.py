@@ -86,3 +86,5 @@ def _choose_own_part(worker: str) -> None:
         os.environ["REDIS_URL"] = shared.client_url(ahead)
     os.environ["ARCHWAY_DATA_DIR"] = str(Path(os.environ[_FOLDER]) / f"data-{worker or 'main'}")
     os.environ["ARCHWAY_TESTING"] = "1"
+    # One process is enough for the tests: the embedding server has tests of its own.
+    os.environ["ARCHWAY_EMBEDDING"] = "inprocess"
