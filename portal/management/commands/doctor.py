@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 
-from portal.embedded.diagnosis import examine
+from portal.diagnosis import examine
 
 
 class Command(BaseCommand):

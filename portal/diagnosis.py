@@ -27,8 +27,11 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext as _
 
+from knowledge.ingestion.sandbox import isolation
+from portal.celery import app
 from portal.embedded import locations
 from portal.embedded.machine import megabytes_free
+from portal.kernel.errors import ArchwayError
 
 LEAST_POSTGRES, LEAST_VECTOR = 16, (0, 8)
 LEAST_REDIS, LEAST_VALKEY = 7, 8
@@ -165,8 +168,6 @@ def _redis() -> Check:
 
 
 def _workers() -> Check:
-    from portal.celery import app
-
     # `limit` ends the wait with the last expected answer instead of the full time.
     answers = app.control.broadcast("ping", reply=True, timeout=WORKER_SECONDS, limit=len(QUEUES)) or []
     names = sorted(name.split("@")[0] for answer in answers for name in answer)
@@ -198,10 +199,11 @@ def _answers(address: str) -> bool:
 
 def _isolation() -> Check:
     try:
-        from knowledge.ingestion.sandbox import isolation
-    except ImportError as error:
-        return Check("parser_isolation", False, _first_line(error), _("Install requirements.txt again."))
-    return Check("parser_isolation", True, str(isolation()))
+        measures = isolation()
+    except (ArchwayError, OSError) as error:
+        return Check("parser_isolation", False, _first_line(error), _("Parsers can not be started; see the log."))
+    advice = "" if measures else _("Parsers run with limits only: allow user namespaces, or use a newer Linux.")
+    return Check("parser_isolation", bool(measures), ", ".join(measures) or _("limits only"), advice)
 
 
 def _libreoffice() -> Check:

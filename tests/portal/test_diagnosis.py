@@ -7,7 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
 
-from portal.embedded import diagnosis
+from portal import diagnosis
 
 NAMES = [
     "python",
@@ -50,9 +50,9 @@ def test_what_is_not_met_comes_with_advice_and_what_works_is_said_so() -> None:
 
 
 def test_servers_that_are_down_are_named_with_the_command_that_starts_them(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ARCHWAY_DATA_DIR", str(folder))
+    monkeypatch.setenv("ARCHWAY_DATA_DIR", str(tmp_path))
     monkeypatch.delenv("DATABASE_URL")
     monkeypatch.delenv("REDIS_URL")
     found = {check.name: check for check in diagnosis.examine()}
@@ -62,10 +62,10 @@ def test_servers_that_are_down_are_named_with_the_command_that_starts_them(
     assert "migrations" not in found
 
 
-def test_a_folder_that_lets_others_in_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ARCHWAY_DATA_DIR", str(folder))
+def test_a_folder_that_lets_others_in_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCHWAY_DATA_DIR", str(tmp_path))
     assert diagnosis._folder().ok
-    folder.chmod(0o755)
+    tmp_path.chmod(0o755)
     assert not diagnosis._folder().ok
     assert "chmod" in diagnosis._folder().advice
 
