@@ -9,12 +9,14 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from knowledge.ingestion.blocks import Block, BlockKind, Image
+from knowledge.ingestion.blocks import Block, BlockKind, ParseContext
+from knowledge.ingestion.parsers.drawing import NO_ALT
 from knowledge.ingestion.parsers.html_tables import is_layout, own_rows, table_text
+from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.outline import Outline
 
 Node = Any  # selectolax ships no precise types
-Picture = Callable[[str, str], Image | None]
+Fetch = Callable[[str], bytes | None]
 
 DROPPED = frozenset(
     "head script style noscript template iframe embed applet canvas audio video datalist rp rt annotation "
@@ -58,19 +60,19 @@ def descend(root: Node, enter: Callable[[Node], bool], leave: Callable[[Node], N
 class Walker:
     """Collects blocks and pictures from one or more trees.
 
-    `picture(address, alt)` gives the image that an address means inside the document, or None (a
-    remote image never loads: only its alt text stays).
+    `fetch(address)` gives the bytes of a picture that stands inside the document, or None (a remote
+    picture never loads: only its alt text stays).
     """
 
-    def __init__(self, *, picture: Picture | None = None, max_cells: int = 2_000_000) -> None:
+    def __init__(self, context: ParseContext, fetch: Fetch) -> None:
         self.blocks: list[Block] = []
-        self.images: dict[str, Image] = {}
+        self.pictures = Pictures(context)
         self.outline = Outline()
-        self._picture = picture
-        self._max_cells = max_cells
+        self._fetch = fetch
+        self._max_cells = context.max_cells
         self._inline: list[str] = []
         self._links: list[str] = []
-        self._pictures: list[Image] = []
+        self._shown: list[tuple[str, str]] = []  # key and alt text of pictures that follow the present block
         self._levels: list[tuple[str, int]] = []  # open lists: marker kind and number of the present item
         self._lines: list[str] = []
         self._marker = ""
@@ -175,7 +177,7 @@ class Walker:
             self._marker = ""
         elif text:
             self._add("note" if self._notes else "quote" if self._quotes else "paragraph", text)
-        if self._pictures:
+        if self._shown:
             self._end_list()
             self._show_pictures()
 
@@ -185,10 +187,9 @@ class Walker:
             self._lines.clear()
 
     def _show_pictures(self) -> None:
-        for image in self._pictures:
-            self.images.setdefault(image.key, image)
-            self._add("image", image.alt or "image", image=image.key)
-        self._pictures.clear()
+        for key, alt in self._shown:
+            self._add("image", alt or NO_ALT, image=key)
+        self._shown.clear()
 
     def _heading(self, level: int) -> None:
         block = self.outline.heading(level, self._take(addresses=False))
@@ -238,9 +239,10 @@ class Walker:
     def _image(self, attributes: dict[str, str | None]) -> None:
         alt = " ".join((attributes.get("alt") or attributes.get("title") or "").split())
         address = attributes.get("src") or attributes.get("data-src") or ""
-        image = self._picture(address, alt) if self._picture and address else None
-        if image:
-            self._pictures.append(image)
+        data = self._fetch(address) if address else None
+        key = self.pictures.add(data, alt) if data else None
+        if key:
+            self._shown.append((key, alt))
         elif alt:
             self._inline.append(f" {alt} ")
 

@@ -170,7 +170,9 @@ def _broken(text: str, error: json.JSONDecodeError, context: ParseContext, warni
             return _records(text, context, warnings)
         except json.JSONDecodeError:
             pass
-    warnings.append(f"broken_json: The JSON is broken at line {error.lineno}, column {error.colno}; kept as plain text.")
+    warnings.append(
+        f"broken_json: The JSON is broken at line {error.lineno}, column {error.colno}; kept as plain text."
+    )
     return [Block(kind="paragraph", text=part) for part in paragraphs(text)]
 
 

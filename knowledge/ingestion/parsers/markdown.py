@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
 from knowledge.ingestion.parsers.encodings import decode
-from knowledge.ingestion.parsers.html import walk_html
+from knowledge.ingestion.parsers.html import embedded_picture, walk_html
+from knowledge.ingestion.parsers.html_walk import Walker
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -23,7 +24,8 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
     """Headings, paragraphs, lists, tables, fences (whole), quotes and footnotes; front matter as metadata."""
     decoded = decode(source.read())
     facts, body = front_matter(decoded.text)
-    walker, _ = walk_html(_renderer().render(body), context)
+    walker = Walker(context, embedded_picture)
+    walk_html(_renderer().render(body), walker)
     context.progress(1, 1)
     title = facts.get("title", "")
     if not title:
@@ -31,8 +33,8 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
     return assemble(
         MIME,
         walker.blocks,
-        warnings=decoded.warnings,
-        images=tuple(walker.images.values()),
+        warnings=(*decoded.warnings, *walker.pictures.warnings),
+        images=walker.pictures.images,
         title=title,
         metadata={**facts, "encoding": decoded.encoding},
     )

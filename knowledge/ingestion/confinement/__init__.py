@@ -1,0 +1,55 @@
+"""Shutting a process in before it reads a stranger's file: each measure where the system offers it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+from knowledge.ingestion.confinement import landlock, namespaces, seccomp
+from knowledge.ingestion.confinement.system import drop_capabilities
+
+
+def confine(scratch: Path, root: Path) -> list[str]:
+    """Give up all that parsing does not need, for this process and its children; names what took hold.
+
+    Afterwards only Python's own folders, our packages and `scratch` can be opened, where the system
+    offers namespaces or Landlock. `root` is an empty folder for the new root.
+    """
+    readable = code_folders()
+    active = []
+    # A crossing of user namespaces would undo the rights of the second step, so one unshare comes first.
+    if namespaces.enter_network():
+        active.append("network namespace")
+    if namespaces.enter_root(root, readable, [scratch]):
+        active.append("mount namespace")
+    present = [path for path in readable if path.exists()]
+    if landlock.restrict(present, [scratch]):
+        active.append("landlock")
+    if drop_capabilities():
+        active.append("no capabilities")
+    if seccomp.refuse_calls():
+        active.append("seccomp")
+    return active
+
+
+def code_folders() -> list[Path]:
+    """Folders that importing our parsers may read: libraries, and our packages but not the folder around them.
+
+    The folder around them may hold the data folder, with the key file and the database's socket.
+    """
+    folders: list[Path] = []
+    for name in ("stdlib", "platstdlib", "purelib", "platlib"):
+        folders.append(Path(sysconfig.get_paths()[name]))
+    folders += [Path(sys.base_prefix) / "lib", Path("/usr/lib"), Path("/usr/local/lib"), Path("/lib"), Path("/lib64")]
+    ours = Path(__file__).resolve().parents[3]
+    folders += [child for child in ours.iterdir() if (child / "__init__.py").exists()]
+    folders += [Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
+    existing = [path for path in dict.fromkeys(map(_plain, folders)) if path.is_dir()]
+    # A folder inside another is bound with it; binding it again would only cost time.
+    return [path for path in existing if not any(other in path.parents for other in existing if not other.is_symlink())]
+
+
+def _plain(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - symlinks stay symlinks

@@ -1,0 +1,158 @@
+"""E-mail (EML, also MHTML): subject, people and date, the body once, and the attachments that can be read."""
+
+from __future__ import annotations
+
+import email
+import email.errors
+import email.header
+import email.utils
+import re
+from email.message import Message
+from email.policy import compat32
+
+from knowledge.ingestion.blocks import Block, ParseContext, ParsedDocument, Source, assemble
+from knowledge.ingestion.parsers.encodings import decode, normalise
+from knowledge.ingestion.parsers.html import decode_html, embedded_picture, walk_html
+from knowledge.ingestion.parsers.html_walk import Walker
+from knowledge.ingestion.parsers.members import Members
+from knowledge.ingestion.parsers.text import paragraphs
+from portal.kernel.errors import ParseError
+
+MIME = "message/rfc822"
+PEOPLE = ("From", "To", "Cc", "Date")
+MAX_PARTS = 1_000
+_BROKEN_FOLDING = re.compile(r"\s*\n\s*")
+
+
+def parse(source: Source, context: ParseContext) -> ParsedDocument:
+    """Subject as heading, then people and date, then the body: plain text if there is any, else HTML.
+
+    Attachments follow, each under a heading with its name. Raises `ParseError` (`damaged_file`).
+    """
+    try:
+        message = email.message_from_bytes(source.read(), policy=compat32)
+        parts = _parts(message)
+    except (RecursionError, email.errors.MessageError, ValueError, LookupError) as error:
+        raise ParseError("The file is damaged or incomplete.", code="damaged_file") from error
+    walker = Walker(context, _pictures_of(parts))
+    subject = _header(message, "Subject")
+    heading = walker.outline.heading(1, subject)
+    if heading:
+        walker.blocks.append(heading)
+    people = [f"{name}: {value}" for name in PEOPLE if (value := _header(message, name))]
+    if people:
+        walker.blocks.append(Block(kind="paragraph", text="\n".join(people), heading_path=walker.outline.path))
+    warnings = _body(parts, walker)
+    members = Members(context)
+    attached = [part for part in parts if _is_attachment(part)]
+    for index, part in enumerate(attached):
+        context.progress(index, len(attached))
+        members.add(_name(part, index), _payload(part))
+    context.progress(1, 1)
+    return assemble(
+        MIME,
+        [*walker.blocks, *members.blocks],
+        warnings=[*warnings, *walker.pictures.warnings, *members.warnings],
+        images=(*walker.pictures.images, *members.images.values()),
+        title=" ".join(subject.split()),
+        metadata={name.lower(): value for name in PEOPLE if (value := _header(message, name))},
+    )
+
+
+def _parts(message: Message) -> list[Message]:
+    """The leaves of the message; a forwarded message is a leaf, to be read as a member."""
+    leaves: list[Message] = []
+    waiting: list[Message] = [message]
+    while waiting:
+        part = waiting.pop()
+        payload = part.get_payload()
+        if part.get_content_maintype() == "multipart" and isinstance(payload, list):
+            waiting.extend(inner for inner in reversed(payload) if isinstance(inner, Message))
+        else:
+            leaves.append(part)
+        if len(leaves) > MAX_PARTS:
+            raise ParseError("The message has more than %(parts)s parts.", code="archive_limit", parts=MAX_PARTS)
+    return leaves
+
+
+def _body(parts: list[Message], walker: Walker) -> list[str]:
+    bodies = [part for part in parts if not _is_attachment(part)]
+    plain = [decode(_payload(part), declared=part.get_content_charset()) for part in _of_type(bodies, "text/plain")]
+    if any(part.text.strip() for part in plain):
+        for part in plain:
+            path = walker.outline.path
+            walker.blocks += [Block(kind="paragraph", text=text, heading_path=path) for text in paragraphs(part.text)]
+        return [warning for part in plain for warning in part.warnings]
+    warnings: list[str] = []
+    for part in _of_type(bodies, "text/html"):
+        data = _payload(part)
+        declared = part.get_content_charset()
+        decoded = decode(data, declared=declared) if declared else decode_html(data)
+        warnings += decoded.warnings
+        walk_html(decoded.text, walker)
+    return warnings
+
+
+def _of_type(parts: list[Message], kind: str) -> list[Message]:
+    return [part for part in parts if part.get_content_type() == kind]
+
+
+def _is_attachment(part: Message) -> bool:
+    if part.get_content_disposition() == "attachment" or part.get_content_type() == "message/rfc822":
+        return True
+    kind = part.get_content_maintype()
+    return kind != "text" and not (kind == "image" and part.get("Content-ID")) and bool(_payload(part))
+
+
+def _payload(part: Message) -> bytes:
+    payload = part.get_payload()
+    if isinstance(payload, list):
+        return b"".join(inner.as_bytes() for inner in payload if isinstance(inner, Message))
+    data = part.get_payload(decode=True)
+    return data if isinstance(data, bytes) else b""
+
+
+def _name(part: Message, index: int) -> str:
+    name = part.get_filename()
+    if name:
+        return _decoded(name)
+    return f"message-{index + 1}.eml" if part.get_content_type() == "message/rfc822" else f"attachment-{index + 1}"
+
+
+def _header(message: Message, name: str) -> str:
+    value = message.get(name)
+    return _decoded(value) if value is not None else ""
+
+
+def _decoded(value: object) -> str:
+    """A header in words: RFC 2047 pieces decoded, raw 8-bit bytes (common in Chinese mail) guessed."""
+    try:
+        pieces = email.header.decode_header(value if isinstance(value, email.header.Header) else str(value))
+    except (email.errors.HeaderParseError, ValueError):
+        pieces = [(str(value), None)]
+    text = ""
+    for piece, charset in pieces:
+        raw = piece.encode("utf-8", "surrogateescape") if isinstance(piece, str) else piece
+        text += decode(raw, declared=None if charset == "unknown-8bit" else charset).text
+    return _BROKEN_FOLDING.sub(" ", normalise(text)).strip()
+
+
+def _pictures_of(parts: list[Message]) -> _Pictures:
+    return _Pictures({key: part for part in parts for key in _keys(part) if part.get_content_maintype() == "image"})
+
+
+def _keys(part: Message) -> list[str]:
+    identity = str(part.get("Content-ID") or "").strip().strip("<>")
+    location = str(part.get("Content-Location") or "").strip()
+    return [key for key in (f"cid:{identity}" if identity else "", location) if key]
+
+
+class _Pictures:
+    """Finds pictures that travel with the message, by `cid:` or location."""
+
+    def __init__(self, parts: dict[str, Message]) -> None:
+        self._parts = parts
+
+    def __call__(self, address: str) -> bytes | None:
+        part = self._parts.get(address)
+        return _payload(part) if part is not None else embedded_picture(address)

@@ -1,0 +1,180 @@
+"""What a file is, by its content; its name only chooses between kinds of text.
+
+A name that promises one type over the content of another is refused, except where both are text.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from pathlib import Path
+
+from knowledge.ingestion.parsers import BY_EXTENSION, BY_MIME
+from knowledge.ingestion.parsers.encodings import has_control_characters, wide_encoding
+from portal.kernel.errors import ParseError
+
+HEAD = 64 * 1024
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+OOXML = "application/vnd.openxmlformats-officedocument."
+ODF = "application/vnd.oasis.opendocument.text"
+EPUB, ZIP, PDF, RTF, EMAIL = (
+    "application/epub+zip",
+    "application/zip",
+    "application/pdf",
+    "application/rtf",
+    "message/rfc822",
+)
+XLS = "application/vnd.ms-excel"
+TEXTS = frozenset(
+    {"text/plain", "text/markdown", "text/html", "text/csv", "text/tab-separated-values", "application/json",
+     "application/jsonl", EMAIL}
+)  # fmt: skip
+# The part that makes a zip a document, and the type it then is.
+PARTS = (
+    ("word/document.xml", OOXML + "wordprocessingml.document"),
+    ("xl/workbook.xml", OOXML + "spreadsheetml.sheet"),
+    ("xl/workbook.bin", OOXML + "spreadsheetml.sheet"),
+    ("ppt/presentation.xml", OOXML + "presentationml.presentation"),
+)
+# What is surely not a document, by its first bytes.
+BINARY = (
+    b"MZ", b"\x7fELF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe", b"7z\xbc\xaf",
+    b"Rar!", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"OggS", b"ID3", b"RIFF", b"\x00\x00\x01\x00", b"SQLite format 3",
+    b"\x28\xb5\x2f\xfd", b"II*\x00", b"MM\x00*",
+)  # fmt: skip
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body|meta|title|div|p|table|h[1-6])\b", re.IGNORECASE)
+_HEADER = re.compile(
+    rb"\A(?:From [^\n]*\n)?(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version|"
+    rb"X-[\w-]+|Reply-To|DKIM-Signature|Content-Type):[^\n]*\n(?:[ \t][^\n]*\n)*){2}",
+    re.IGNORECASE,
+)
+
+
+def sniff(path: Path, name: str) -> str:
+    """The MIME type of the file at `path`, which people call `name`.
+
+    Raises `ParseError`: `empty_file`, `unsupported_type`, `type_mismatch`, `needs_converter`,
+    `password_protected`, `damaged_file`.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    if not head:
+        raise ParseError("The file is empty.", code="empty_file")
+    promised = BY_EXTENSION.get(extension_of(name))
+    if head.startswith(BINARY) and _is_binary(head):
+        raise _mismatch(name) if promised else ParseError("This type of file can not be read.", code="unsupported_type")
+    found = _binary_type(path, head, name) or _text_type(head, promised.mime if promised else None, name)
+    if promised is None or promised.mime == found or (found in TEXTS and promised.mime in (*TEXTS, XLS)):
+        return found
+    raise _mismatch(name)
+
+
+def extension_of(name: str) -> str:
+    """The extension of a file name, lower case, without the dot; control and direction marks do not hide it."""
+    plain = re.sub(r"[\x00-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]", "", name)
+    stem, dot, extension = plain.rpartition(".")
+    return extension.lower() if dot and stem.strip("./\\ ") else ""
+
+
+def _binary_type(path: Path, head: bytes, name: str) -> str | None:
+    if head.startswith(OLE):
+        return _ole_type(path)
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _zip_type(path)
+    start = head.lstrip(b"\x00\t\n\r\x0c \xef\xbb\xbf")
+    if start.startswith(b"{\\rtf"):
+        return RTF
+    if start.startswith(b"%PDF-") or _is_headless_pdf(path, head, name):
+        return PDF
+    return None
+
+
+def _is_headless_pdf(path: Path, head: bytes, name: str) -> bool:
+    """A PDF whose header stands late or is missing, which readers forgive; a text that quotes one is no PDF."""
+    if b"%PDF-" not in head[:1024] and extension_of(name) != "pdf":
+        return False
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - 2048))
+        tail = file.read()
+    return re.search(rb"\d \d+ obj\b", head) is not None and b"startxref" in tail and b"%%EOF" in tail
+
+
+def _ole_type(path: Path) -> str:
+    import olefile
+
+    try:
+        with olefile.OleFileIO(str(path)) as container:
+            streams = {entry[0].lower() for entry in container.listdir()}
+    except (OSError, ValueError, IndexError, TypeError) as error:
+        raise ParseError("The file is damaged or incomplete.", code="damaged_file") from error
+    if {"encryptedpackage", "encryptioninfo"} & streams:
+        raise ParseError("This file is protected by a password. Save it without one.", code="password_protected")
+    if {"workbook", "book"} & streams:
+        return XLS
+    if {"worddocument", "powerpoint document"} & streams:
+        raise ParseError("This is an old Office format: save it as DOCX or PPTX.", code="needs_converter")
+    raise ParseError("This type of file can not be read.", code="unsupported_type")
+
+
+def _zip_type(path: Path) -> str:
+    try:
+        with zipfile.ZipFile(path) as directory:
+            names = set(directory.namelist())
+            if "mimetype" in names and directory.getinfo("mimetype").file_size < 200:
+                with directory.open("mimetype") as stream:
+                    kind = stream.read(200).decode("ascii", "replace").strip()
+                if kind in (EPUB, ODF):
+                    return kind
+                if kind.startswith("application/vnd.oasis.opendocument."):
+                    raise ParseError("This type of file can not be read.", code="unsupported_type")
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, ValueError) as error:
+        raise ParseError("The file is damaged or incomplete.", code="damaged_file") from error
+    lowered = {name.replace("\\", "/").lower() for name in names}
+    for part, mime in PARTS:
+        if part in lowered:
+            return mime
+    return _renamed_part(lowered) or ZIP
+
+
+def _renamed_part(names: set[str]) -> str | None:
+    """Office files may call their main part otherwise; the folder still tells."""
+    if "[content_types].xml" not in names:
+        return None
+    for folder, mime in (("word/", PARTS[0][1]), ("xl/", PARTS[1][1]), ("ppt/", PARTS[3][1])):
+        if any(name.startswith(folder) and name.endswith(".xml") for name in names):
+            return mime
+    return None
+
+
+def _text_type(head: bytes, promised: str | None, name: str) -> str:
+    if _is_binary(head):
+        if promised is not None:
+            raise _mismatch(name)
+        raise ParseError("This type of file can not be read.", code="unsupported_type")
+    if promised in TEXTS:
+        return promised or "text/plain"
+    if promised == XLS:  # what many systems export as .xls is a web page or tab-separated text
+        return "text/html" if _HTML.search(head) else "text/tab-separated-values"
+    if promised is not None:
+        raise _mismatch(name)
+    if extension_of(name):
+        raise ParseError("This type of file can not be read.", code="unsupported_type")
+    if _HEADER.match(head.replace(b"\r\n", b"\n")):
+        return EMAIL
+    return "text/html" if _HTML.search(head[:1024]) else "text/plain"
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether this is no text in any encoding; a few stray control characters do not count."""
+    return has_control_characters(head) and wide_encoding(head) is None
+
+
+def _mismatch(name: str) -> ParseError:
+    row = BY_EXTENSION[extension_of(name)]
+    return ParseError(
+        "The content of this file is not %(label)s, as its name says.",
+        code="type_mismatch",
+        label=BY_MIME[row.mime].label,
+    )
