@@ -13,7 +13,7 @@ from knowledge.ingestion.parsers.characters import storable
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.ooxml import A, Package, R, Relation
 from knowledge.ingestion.parsers.tables import markdown_table
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.xml import Element, integer
 
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 NO_ALT = "[image]"  # the text of a picture without alternative text; it alone is no text
@@ -91,9 +91,9 @@ def _points(element: Element) -> dict[int, str]:
     found: dict[int, str] = {}
     for point in element.iter(f"{C}pt"):
         value = point.find(f"{C}v")
-        index = point.get("idx", "")
-        if value is not None and index.isdigit():
-            found[int(index)] = storable(value.text or "")
+        index = integer(point.get("idx"), -1)
+        if value is not None and index >= 0:
+            found[index] = storable(value.text or "")
     if not found:
         direct = element.find(f"{C}v")
         if direct is not None and direct.text:

@@ -13,8 +13,7 @@ from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.odt_numbers import TEXT, Labels, Levels, label
 from knowledge.ingestion.parsers.outline import Outline
 from knowledge.ingestion.parsers.tables import Cell, markdown_table, place, trimmed
-from knowledge.ingestion.parsers.word_numbering import integer
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.xml import Element, integer
 from portal.kernel.errors import ParseError
 
 OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"

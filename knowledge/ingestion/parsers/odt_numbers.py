@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from knowledge.ingestion.parsers.word_numbering import integer, number_text
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.word_numbering import number_text
+from knowledge.ingestion.parsers.xml import Element, integer
 
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"

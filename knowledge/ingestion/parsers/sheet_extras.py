@@ -9,7 +9,7 @@ from knowledge.ingestion.parsers.drawing import C, chart_blocks, paragraph_text,
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.ooxml import A, Package, R, Relation, local
 from knowledge.ingestion.parsers.sheet_cells import merge_of, rich_text
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.xml import Element, integer
 
 
 def comment_blocks(package: Package, part: str, sheet: str, path: tuple[str, ...]) -> list[Block]:
@@ -59,10 +59,10 @@ def _shape_blocks(package: Package, shape: Element, links: dict[str, Relation], 
 
 def _row(reference: str) -> tuple[int, int] | None:
     digits = reference.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ$")
-    found = merge_of(f"{reference}:XFD{digits}") if digits.isdigit() else None
+    found = merge_of(f"{reference}:XFD{digits}") if digits.isdecimal() else None
     return (found.top, found.top) if found else None
 
 
 def _anchor_rows(anchor: Element) -> tuple[int, int] | None:
-    rows = [int(row.text) + 1 for row in anchor.iter("{*}row") if (row.text or "").isdigit()]
+    rows = [integer(row.text) + 1 for row in anchor.iter("{*}row")]
     return (rows[0], max(rows[0], rows[-1])) if rows else None

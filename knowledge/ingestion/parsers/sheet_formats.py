@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.xml import Element, integer
 
 Show = Callable[[str], str]
 _DATES = {14, 15, 16, 17, 22, *range(27, 37), *range(50, 59)}
@@ -21,16 +21,15 @@ _BUILT_IN |= {19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:
 _BUILT_IN |= {32: "h:mm", 33: "h:mm:ss", 47: "mm:ss"}
 _QUOTED = re.compile(r'"[^"]*"|\\.|_.|\*.')
 _BRACKETS = re.compile(r"\[(?!h+\]|m+\]|s+\])[^\]]*\]", re.IGNORECASE)
-_PLAIN = re.compile(r"-?\d+(?:\.\d{1,12})?")
 EPOCH_1900, EPOCH_1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)
 LAST_SERIAL = 2_958_466  # the day after 9999-12-31
 
 
 def number_text(raw: str) -> str:
     """A stored number with its own digits; binary noise beyond 15 digits and exponents are taken out."""
-    if _PLAIN.fullmatch(raw) and len(raw) <= 16:
+    if len(raw) < 16 and "E" not in raw and "e" not in raw:
         return raw
-    if raw.lstrip("-").isdigit():
+    if raw.lstrip("-").isdecimal():
         return raw
     try:
         value = Decimal(f"{float(raw):.15g}")
@@ -48,13 +47,12 @@ def styles(root: Element | None, *, date1904: bool = False) -> list[Show | None]
         return []
     codes = dict(_BUILT_IN)
     for element in root.iter("{*}numFmt"):
-        if element.get("numFmtId", "").isdigit():
-            codes[int(element.get("numFmtId"))] = element.get("formatCode", "")
+        codes[integer(element.get("numFmtId"), -1)] = element.get("formatCode", "")
     found: list[Show | None] = []
     cache: dict[str, Show | None] = {}
     for xfs in root.iter("{*}cellXfs"):
         for xf in xfs:
-            number = int(xf.get("numFmtId", "0")) if xf.get("numFmtId", "0").isdigit() else 0
+            number = integer(xf.get("numFmtId"))
             code = codes.get(number, "yyyy-mm-dd" if number in _DATES else "")
             if code not in cache:
                 cache[code] = display(code, date1904=date1904)

@@ -20,8 +20,8 @@ from knowledge.ingestion.parsers.drawing import (
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.ooxml import ALTERNATE, A, Package, R, Relation, chosen
 from knowledge.ingestion.parsers.tables import markdown_table, trimmed
-from knowledge.ingestion.parsers.word_numbering import integer, number_text
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.word_numbering import number_text
+from knowledge.ingestion.parsers.xml import Element, integer
 
 P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 DIAGRAM_IDS = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"

@@ -14,10 +14,10 @@ from knowledge.ingestion.parsers.ooxml import ALTERNATE, chosen, on
 from knowledge.ingestion.parsers.outline import Outline
 from knowledge.ingestion.parsers.tables import markdown_table, trimmed
 from knowledge.ingestion.parsers.word_notes import Notes
-from knowledge.ingestion.parsers.word_numbering import BULLET, VAL, Numbering, W, integer
+from knowledge.ingestion.parsers.word_numbering import BULLET, VAL, Numbering, W
 from knowledge.ingestion.parsers.word_runs import THROUGH, Graphic, Line, RunReader, note_mark
 from knowledge.ingestion.parsers.word_styles import Styles
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.xml import Element, integer
 
 PARAGRAPH, TABLE, ROW, CELL, SDT = f"{W}p", f"{W}tbl", f"{W}tr", f"{W}tc", f"{W}sdt"
 ALT_CHUNK = f"{W}altChunk"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.xml import Element, integer
 
 W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 VAL = f"{W}val"
@@ -150,14 +150,6 @@ def _level(element: Element) -> tuple[int, Level]:
         elif name == f"{W}pStyle":
             level.style = value or ""
     return integer(element.get(f"{W}ilvl")), level
-
-
-def integer(text: str | None, default: int = 0) -> int:
-    """An attribute as a whole number, `default` if it is none."""
-    try:
-        return int(text) if text else default
-    except ValueError:
-        return default
 
 
 def number_text(value: int, kind: str) -> str:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from knowledge.ingestion.parsers.characters import storable
 from knowledge.ingestion.parsers.ooxml import ALTERNATE, chosen, on
-from knowledge.ingestion.parsers.word_numbering import VAL, W, integer
+from knowledge.ingestion.parsers.word_numbering import VAL, W
 from knowledge.ingestion.parsers.word_styles import PLAIN, Style, Styles
 from knowledge.ingestion.parsers.word_symbols import M, maths, private_use, symbol
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.xml import Element, integer
 
 V = "{urn:schemas-microsoft-com:vml}"
 BOX = f"{W}txbxContent"

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from knowledge.ingestion.parsers.ooxml import on
-from knowledge.ingestion.parsers.word_numbering import VAL, W, integer
-from knowledge.ingestion.parsers.xml import Element
+from knowledge.ingestion.parsers.word_numbering import VAL, W
+from knowledge.ingestion.parsers.xml import Element, integer
 
 _HEADING = re.compile(r"(?:heading|标题|標題|見出し|überschrift|titre|título)\s*([1-9])?", re.IGNORECASE)
 _TOC = re.compile(r"(?:toc|目录|目次)\s*\d", re.IGNORECASE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any, Protocol
 
 from lxml import etree
 
@@ -16,6 +16,14 @@ from knowledge.ingestion.parsers.characters import storable
 from portal.kernel.errors import ParseError
 
 Element = Any  # lxml ships no types
+
+
+class Readable(Protocol):
+    """What a streaming reader needs of its source."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
 XmlSyntaxError = etree.XMLSyntaxError
 _ENTITY = re.compile(rb"<\x00?!\x00?E\x00?N\x00?T\x00?I\x00?T\x00?Y")
 _DOCTYPE = re.compile(rb"<\x00?!\x00?D\x00?O\x00?C\x00?T\x00?Y\x00?P\x00?E")
@@ -64,7 +72,7 @@ def salvage_xml(data: bytes) -> Element | None:
         return None
 
 
-def iterate_xml(stream: IO[bytes], tags: tuple[str, ...]) -> Iterator[Element]:
+def iterate_xml(stream: Readable, tags: tuple[str, ...]) -> Iterator[Element]:
     """The elements named `tags` (`{*}local` matches any namespace), each complete, in document order.
 
     The caller clears what it has used. Raises `ParseError` as `parse_xml` does.
@@ -85,10 +93,18 @@ def refuse_dtd(data: bytes, *, doctype: bool = False) -> None:
         raise ParseError("The file declares XML entities, which is not safe to read.", code="unsafe_xml")
 
 
+def integer(text: str | None, default: int = 0) -> int:
+    """An attribute as a whole number, `default` if it is none."""
+    try:
+        return int(text) if text else default
+    except ValueError:
+        return default
+
+
 class _Guarded(io.RawIOBase):
     """Passes bytes on and refuses a DTD, which can stand only before the first element."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: Readable) -> None:
         self._stream = stream
         self._tail = b""
         self._seen = 0
