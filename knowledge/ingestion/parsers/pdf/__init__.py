@@ -17,6 +17,7 @@ from portal.kernel.errors import ParseError
 from .cleaning import is_cjk_char, scrub
 from .fallback import SecondReader
 from .furniture import without_furniture
+from .glyphs import Faces
 from .headings import blocks_with_paths, read_outline
 from .opening import has_page_objects, open_document
 from .page import PageError, PageResult, read_page
@@ -73,11 +74,11 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
 
 def _read_pages(document: pypdfium.PdfDocument, second: SecondReader, context: ParseContext) -> _Reading:
     reading = _Reading()
-    bold_fonts: dict[int, bool] = {}
+    fonts: Faces = {}
     total = len(document)
     for number in range(1, total + 1):
         try:
-            page = read_page(document, number, bold_fonts)
+            page = read_page(document, number, fonts)
         except PageError:
             reading.unreadable.append(number)
             reading.pages.append([])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .glyphs import Glyphs
+from .glyphs import RIGHT, Glyphs
 
 REPLACEMENT = 0xFFFD
 SOFT_HYPHEN = 0xAD
@@ -76,6 +76,9 @@ def clean_glyphs(glyphs: Glyphs) -> tuple[Glyphs, int]:
     joined[at + 1] = True
     lone = (high & ~pair) | (low & ~joined) | (code > 0x10FFFF)
     code[lone] = REPLACEMENT
+    # A soft hyphen that takes room was drawn: it is the hyphen that one sees, at a line's end or in a word.
+    drawn = (code == SOFT_HYPHEN) & (glyphs.box[:, 2] - glyphs.box[:, 0] > 0.1 * glyphs.em)
+    code[drawn & (glyphs.frame == RIGHT)] = 0x2D
     control = (code < 0x20) | ((code >= 0x7F) & (code < 0xA0))
     drop = joined | control | np.isin(code, _INVISIBLE)
     private = (code >= 0xE000) & (code < 0xF900)

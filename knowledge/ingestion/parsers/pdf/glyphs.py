@@ -22,12 +22,14 @@ import pypdfium2.raw as pdfium
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Faces = dict[int, tuple[bool, bool]]
 
 RIGHT, UP, LEFT, DOWN, SKEWED = range(5)
 NONE, GUESSED, TYPED = range(3)
 SKEW_DEGREES = 12.0
 BOLD_NAME = re.compile(r"bold|black|heavy|semibold|demi(?!light)|simhei|[-_,]B(?:d|$)", re.IGNORECASE)
 FORCE_BOLD = 1 << 18
+MONO_NAME = re.compile(r"courier|mono(?!type)|consol|menlo|fira ?code|source ?code|cmtt|sftt|lmtt", re.IGNORECASE)
 HYPHEN_MARKS = (0x0002, 0xFFFE)  # PDFium's stand-ins for a hyphen that ends a line
 SPACES = frozenset((0x09, 0x0A, 0x0D, 0x20, 0xA0, 0x3000, *range(0x2000, 0x200B), 0x202F, 0x205F))
 
@@ -108,6 +110,7 @@ class Glyphs:
     em: Floats
     frame: NDArray[np.int8]
     bold: NDArray[np.bool_]
+    mono: NDArray[np.bool_]
     space: NDArray[np.int8]
     line: NDArray[np.int32]
     owner: NDArray[np.uint64]
@@ -124,6 +127,7 @@ class Glyphs:
             self.em[index],
             self.frame[index],
             self.bold[index],
+            self.mono[index],
             self.space[index],
             self.line[index],
             self.owner[index],
@@ -138,8 +142,8 @@ def canvas_of(page: Any) -> Canvas:
     return Canvas(rect.left, rect.bottom, rect.right, rect.top, pdfium.FPDFPage_GetRotation(page) % 4)
 
 
-def read_glyphs(textpage: Any, canvas: Canvas, bold_fonts: dict[int, bool]) -> Glyphs | None:
-    """All glyphs of a text page, or None when it has none. `bold_fonts` remembers fonts over one document."""
+def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
+    """All glyphs of a text page, or None when it has none. `fonts` remembers fonts over one document."""
     handle = ctypes.cast(textpage, ctypes.c_void_p).value
     count = max(pdfium.FPDFText_CountChars(textpage), 0)
     code = np.fromiter(map(_unicode_at, repeat(handle), range(count)), np.uint32, count)
@@ -159,7 +163,7 @@ def read_glyphs(textpage: Any, canvas: Canvas, bold_fonts: dict[int, bool]) -> G
         ),
         0,
     )
-    em, frame, bold = _styles(handle, owner, visible, canvas.turns, bold_fonts)
+    em, frame, bold, mono = _styles(handle, owner, visible, canvas.turns, fonts)
     x, y = canvas.points(origin[visible, 0], origin[visible, 1])
     breaks = np.cumsum(np.isin(code, (0x0A, 0x0D)))
     before = np.concatenate([[-1], visible[:-1]])
@@ -177,6 +181,7 @@ def read_glyphs(textpage: Any, canvas: Canvas, bold_fonts: dict[int, bool]) -> G
         em=em,
         frame=frame,
         bold=bold,
+        mono=mono,
         space=np.where(typed > 0, TYPED, np.where(visible - before > 1, GUESSED, NONE)).astype(np.int8),
         line=breaks[visible].astype(np.int32),
         owner=owner[visible],
@@ -189,9 +194,9 @@ def _styles(
     owner: NDArray[np.uint64],
     visible: NDArray[np.intp],
     turns: int,
-    bold_fonts: dict[int, bool],
-) -> tuple[Floats, NDArray[np.int8], NDArray[np.bool_]]:
-    """Font size in points, reading direction and boldness a glyph; asked once a run of one text object."""
+    fonts: Faces,
+) -> tuple[Floats, NDArray[np.int8], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Font size in points, reading direction, bold and monospaced a glyph; asked once a run of one text object."""
     owners = owner[visible]
     starts = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
     runs = len(starts)
@@ -200,7 +205,7 @@ def _styles(
     firsts = visible[starts].tolist()
     deque(map(_matrix_at, repeat(handle), firsts, range(at, at + 24 * runs, 24)), 0)
     sizes = np.fromiter(map(_font_size_at, repeat(handle), firsts), np.float64, runs)
-    bold = np.fromiter((_is_bold(value, bold_fonts) for value in owners[starts].tolist()), np.bool_, runs)
+    faces = np.array([_face(value, fonts) for value in owners[starts].tolist()], np.bool_).reshape(runs, 2)
     a, b, c, d = (matrices[:, i].astype(np.float64) for i in range(4))
     size = np.abs(sizes) * np.hypot(c, d)
     angle = np.degrees(np.arctan2(b, a))
@@ -208,19 +213,22 @@ def _styles(
     frame = ((quarter.astype(np.int64) - turns) % 4).astype(np.int8)
     frame[np.abs(angle - quarter * 90) > SKEW_DEGREES] = SKEWED
     lengths = np.diff(np.concatenate([starts, [len(visible)]]))
-    return np.repeat(size, lengths), np.repeat(frame, lengths), np.repeat(bold, lengths)
+    face = np.repeat(faces, lengths, axis=0)
+    return np.repeat(size, lengths), np.repeat(frame, lengths), face[:, 0], face[:, 1]
 
 
-def _is_bold(text_object: int, known: dict[int, bool]) -> bool:
+def _face(text_object: int, known: Faces) -> tuple[bool, bool]:
+    """Whether the font of a text object is bold, and whether it is a typewriter's or programmer's font."""
     font = _font_of(text_object)
     if not font:
-        return False
+        return False, False
     answer = known.get(font)
     if answer is None:
         buffer = ctypes.create_string_buffer(128)
         _font_name(font, ctypes.addressof(buffer), 128)
         name = buffer.value.decode("utf-8", "replace")
-        answer = known[font] = bool(BOLD_NAME.search(name)) or bool(_font_flags(font) & FORCE_BOLD)
+        bold = bool(BOLD_NAME.search(name)) or bool(_font_flags(font) & FORCE_BOLD)
+        answer = known[font] = bold, bool(MONO_NAME.search(name))
     return answer
 
 

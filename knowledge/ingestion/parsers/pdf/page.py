@@ -11,7 +11,7 @@ import pypdfium2.raw as pdfium
 
 from .cleaning import clean_glyphs, scrub
 from .columns import in_reading_order
-from .glyphs import DOWN, SKEWED, Canvas, Glyphs, canvas_of, read_glyphs
+from .glyphs import DOWN, SKEWED, Canvas, Faces, Glyphs, canvas_of, read_glyphs
 from .paragraphs import Draft, drafts_of_region
 from .pieces import Piece, Reading, mark_vertical_writing, pieces_of
 from .rules import grids_of, read_drawing
@@ -21,6 +21,7 @@ OVERFLOW = 2.0  # points outside the page at which text still counts as on it
 _FILLED_IN = (pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_FREETEXT)
 _NOTES = (pdfium.FPDF_ANNOT_TEXT, pdfium.FPDF_ANNOT_HIGHLIGHT, pdfium.FPDF_ANNOT_UNDERLINE)
 MAX_ANNOTATIONS = 2_000
+MONO_PAGE = 0.8  # a page with more of it is typewritten, and no listing
 
 
 class PageError(Exception):
@@ -40,17 +41,17 @@ class PageResult:
     tables: list[Table] = field(default_factory=list)
 
 
-def read_page(document: Any, number: int, bold_fonts: dict[int, bool]) -> PageResult:
+def read_page(document: Any, number: int, fonts: Faces) -> PageResult:
     """Page `number` (from 1) of an open PDFium document. Raises PageError when it can not be loaded."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
     if not page:
         raise PageError(number)
     try:
         canvas = canvas_of(page)
-        glyphs, removed = _glyphs(page, canvas, bold_fonts)
+        glyphs, removed = _glyphs(page, canvas, fonts)
         notes, fields = _annotations(page, canvas, number)
         if fields:
-            glyphs, removed = _with_fields(page, document, number, canvas, glyphs, removed, bold_fonts)
+            glyphs, removed = _with_fields(page, document, number, canvas, glyphs, removed, fonts)
         drawing = read_drawing(page)
         result = PageResult([], canvas, drawing.pictures, drawing.objects, removed)
         if glyphs is not None and len(glyphs):
@@ -62,12 +63,12 @@ def read_page(document: Any, number: int, bold_fonts: dict[int, bool]) -> PageRe
         pdfium.FPDF_ClosePage(page)
 
 
-def _glyphs(page: Any, canvas: Canvas, bold_fonts: dict[int, bool]) -> tuple[Glyphs | None, int]:
+def _glyphs(page: Any, canvas: Canvas, fonts: Faces) -> tuple[Glyphs | None, int]:
     textpage = pdfium.FPDFText_LoadPage(page)
     if not textpage:
         return None, 0
     try:
-        raw = read_glyphs(textpage, canvas, bold_fonts)
+        raw = read_glyphs(textpage, canvas, fonts)
     finally:
         pdfium.FPDFText_ClosePage(textpage)
     if raw is None:
@@ -121,7 +122,7 @@ def _with_fields(
     canvas: Canvas,
     plain: Glyphs | None,
     removed: int,
-    bold_fonts: dict[int, bool],
+    fonts: Faces,
 ) -> tuple[Glyphs | None, int]:
     """Text with form fields and text boxes, which PDFium leaves out until they are flattened into the page.
 
@@ -133,7 +134,7 @@ def _with_fields(
     if not again:
         return plain, removed
     try:
-        flat, flat_removed = _glyphs(again, canvas, bold_fonts)
+        flat, flat_removed = _glyphs(again, canvas, fonts)
     finally:
         pdfium.FPDF_ClosePage(again)
     before = len(plain) if plain is not None else 0
@@ -144,6 +145,8 @@ def _with_fields(
 
 def _drafts(glyphs: Glyphs, lines: Any, canvas: Canvas, number: int) -> list[Draft]:
     vertical = mark_vertical_writing(glyphs)
+    if glyphs.mono.mean() > MONO_PAGE:
+        glyphs.mono[:] = False
     counts = np.bincount(glyphs.frame, minlength=SKEWED + 1)
     main = int(np.argmax(counts[:SKEWED])) if counts[:SKEWED].any() else SKEWED
     drafts: list[Draft] = []

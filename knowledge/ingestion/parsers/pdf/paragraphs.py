@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from knowledge.ingestion.blocks import BlockKind
 
@@ -14,6 +14,8 @@ from .pieces import Box, Piece, Reading, glued
 from .tables import LIST_MARK, Table, as_markdown, borderless_runs
 
 LOOSE_PITCH = 1.35  # a line farther from the last than this many usual distances begins a paragraph
+MONO_WIDTH = 0.6  # em
+WIDEST_PITCH = 1.9  # em: lines of one paragraph, a little below double spacing
 SIZE_STEP = 0.12  # relative change of font size that begins a paragraph
 SENTENCE_END = tuple(".。!！?？:：;；…”」』")
 _ITEM = re.compile(LIST_MARK.pattern + r"(?:\s+\S|(?<=[、)）•‣▪●■◆])\S)")
@@ -48,6 +50,7 @@ class _Line:
     base: float
     em: float
     bold: bool
+    code: str  # the line as a listing shows it, or "" when it is no listing
 
 
 def drafts_of_region(rows: Sequence[list[Piece]], tables: Sequence[Table], page: int, reading: Reading) -> list[Draft]:
@@ -58,12 +61,12 @@ def drafts_of_region(rows: Sequence[list[Piece]], tables: Sequence[Table], page:
         text_rows: list[list[Piece]] = []
         for row in rows[at:first]:
             if row[0].table >= 0:
-                drafts.extend(_paragraphs([_line(item) for item in text_rows], page, reading))
+                drafts.extend(_text_drafts(text_rows, page, reading))
                 text_rows = []
                 drafts.extend(_table_draft(tables[piece.table], page, reading) for piece in row if piece.table >= 0)
             else:
                 text_rows.append(row)
-        drafts.extend(_paragraphs([_line(item) for item in text_rows], page, reading))
+        drafts.extend(_text_drafts(text_rows, page, reading))
         if table is not None:
             drafts.append(_table_draft(table, page, reading))
         at = end
@@ -90,11 +93,60 @@ def _line(row: Sequence[Piece]) -> _Line:
         longest.base,
         longest.em,
         all(piece.bold for piece in row),
+        _listing(row) if all(piece.mono for piece in row) else "",
     )
 
 
+def _listing(row: Sequence[Piece]) -> str:
+    """A line of a listing with its inner gaps kept as spaces: all characters are 0.6 em wide."""
+    text = ""
+    for piece in row:
+        column = round((piece.u0 - row[0].u0) / (MONO_WIDTH * max(piece.em, 1.0)))
+        text = text.ljust(column) + piece.text if text else piece.text
+    return text
+
+
+def _text_drafts(rows: Sequence[list[Piece]], page: int, reading: Reading) -> list[Draft]:
+    """Paragraphs and listings of rows that hold no table."""
+    drafts: list[Draft] = []
+    lines = [line for row in rows if (line := _line(row)).text.strip()]
+    for listing, run in groupby(lines, key=lambda line: bool(line.code)):
+        part = list(run)
+        if listing and len(part) >= 2 and len({round(line.base) for line in part}) >= 2:
+            drafts.extend(_code(group, page, reading) for group in _listings(part))
+        else:
+            drafts.extend(_paragraphs(part, page, reading))
+    return drafts
+
+
+def _listings(lines: Sequence[_Line]) -> list[list[_Line]]:
+    """Listings apart from each other: more than three empty lines between them."""
+    groups: list[list[_Line]] = [[lines[0]]]
+    for above, line in pairwise(lines):
+        if 0 <= line.base - above.base <= 5 * line.em:
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return groups
+
+
+def _code(lines: Sequence[_Line], page: int, reading: Reading) -> Draft:
+    """A fenced block; indentation from where lines begin, empty lines from the distance between them."""
+    left = min(line.u0 for line in lines)
+    pitch = _usual_pitch(lines)
+    rows: list[str] = []
+    for i, line in enumerate(lines):
+        if i:
+            empty = round((line.base - lines[i - 1].base) / (pitch * line.em)) - 1
+            rows.extend([""] * min(max(empty, 0), 3))
+        rows.append(" " * round((line.u0 - left) / (MONO_WIDTH * line.em)) + line.code)
+    box = (left, min(line.v0 for line in lines), max(line.u1 for line in lines), max(line.v1 for line in lines))
+    body = "\n".join(rows)
+    fence = "````" if "```" in body else "```"
+    return Draft("code", f"{fence}\n{body}\n{fence}", page, reading.displayed(box), lines[0].em, lines=len(rows))
+
+
 def _paragraphs(lines: Sequence[_Line], page: int, reading: Reading) -> list[Draft]:
-    lines = [line for line in lines if line.text.strip()]
     if not lines:
         return []
     left = min(line.u0 for line in lines)
@@ -128,7 +180,7 @@ def _usual_pitch(lines: Sequence[_Line]) -> float:
     """Distance of lines inside a paragraph, in em: a low quartile, since paragraphs stand farther apart."""
     pitches = sorted((b.base - a.base) / max(a.em, b.em) for a, b in pairwise(lines))
     pitches = [pitch for pitch in pitches if 0.5 < pitch < 3.0]
-    return pitches[len(pitches) // 4] if pitches else 1.3
+    return min(pitches[len(pitches) // 4], WIDEST_PITCH) if pitches else 1.3
 
 
 def _begins(above: _Line, line: _Line, group: Sequence[_Line], left: float, right: float, pitch: float) -> bool:

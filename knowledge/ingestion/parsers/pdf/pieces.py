@@ -35,6 +35,7 @@ class Piece:
     base: float
     em: float
     bold: bool = False
+    mono: bool = False
     key: int = 0
     table: int = -1  # >= 0: stands for a whole table
 
@@ -126,10 +127,13 @@ def pieces_of(glyphs: Glyphs, reading: Reading, keys: NDArray[np.int64] | None =
     bottom = np.maximum.reduceat(box[:, 3], starts).tolist()
     size = np.maximum.reduceat(em, starts).tolist()
     heavy = (np.add.reduceat(glyphs.bold.astype(np.int64), starts) == ends - starts).tolist()
+    mono = (np.add.reduceat(glyphs.mono.astype(np.int64), starts) == ends - starts).tolist()
     bases = base[starts].tolist()
     key = keys[starts].tolist() if keys is not None else [0] * len(starts)
     return [
-        Piece(tidy(text[first:last]), left[i], top[i], right[i], bottom[i], bases[i], size[i], heavy[i], key[i])
+        Piece(
+            tidy(text[first:last]), left[i], top[i], right[i], bottom[i], bases[i], size[i], heavy[i], mono[i], key[i]
+        )
         for i, (first, last) in enumerate(zip((starts + moved).tolist(), (ends + moved_ends).tolist(), strict=True))
     ]
 
@@ -201,6 +205,7 @@ def joined(row: list[Piece]) -> list[Piece]:
             last.base,
             size,
             last.bold and piece.bold,
+            last.mono and piece.mono,
             last.key,
         )
     return result

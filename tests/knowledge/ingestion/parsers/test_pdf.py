@@ -1,0 +1,197 @@
+"""What a PDF becomes, and when it is refused."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.pdfgen.canvas import Canvas
+
+from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
+from knowledge.ingestion.parsers.pdf import parse
+from portal.kernel.errors import ParseError
+from tests.support.pdf_files import Mark, Page, Placed, lines, pdf, text, to_unicode_map
+
+
+def read(tmp_path: Path, data: bytes, context: ParseContext | None = None) -> ParsedDocument:
+    path = tmp_path / "given.pdf"
+    path.write_bytes(data)
+    return parse(Source(path, "given.pdf", "application/pdf"), context or ParseContext())
+
+
+def refusal(tmp_path: Path, data: bytes, context: ParseContext | None = None) -> str:
+    with pytest.raises(ParseError) as caught:
+        read(tmp_path, data, context)
+    return caught.value.code
+
+
+def encrypted(user: str, owner: str) -> bytes:
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, encrypt=StandardEncryption(user, owner, strength=128))
+    canvas.drawString(72, 700, "Only the owner has a password")
+    canvas.save()
+    return buffer.getvalue()
+
+
+def test_a_file_of_zero_bytes_is_refused_as_empty(tmp_path: Path) -> None:
+    assert refusal(tmp_path, b"") == "empty_file"
+
+
+def test_a_pdf_without_pages_is_refused_as_damaged(tmp_path: Path) -> None:
+    assert refusal(tmp_path, pdf([])) == "damaged_file"
+
+
+@pytest.mark.parametrize("data", [b"MZ\x90\x00 a program", b"PK\x03\x04 an archive", b"just words"])
+def test_bytes_that_are_no_pdf_are_refused(tmp_path: Path, data: bytes) -> None:
+    assert refusal(tmp_path, data) == "not_a_pdf"
+
+
+def test_a_pdf_cut_off_in_the_middle_is_read_or_refused_but_never_comes_out_empty(tmp_path: Path) -> None:
+    whole = pdf([text(72, 700, "Cut off")])
+    assert refusal(tmp_path, whole[: len(whole) // 4]) in {"damaged_file", "no_text"}
+
+
+def test_an_owner_password_alone_does_not_keep_anyone_from_reading(tmp_path: Path) -> None:
+    assert read(tmp_path, encrypted("", "secret")).text == "Only the owner has a password"
+
+
+def test_a_user_password_is_refused_as_password_protected(tmp_path: Path) -> None:
+    assert refusal(tmp_path, encrypted("user", "secret")) == "password_protected"
+
+
+def test_a_damaged_file_after_a_protected_one_is_not_called_protected(tmp_path: Path) -> None:
+    assert refusal(tmp_path, encrypted("user", "secret")) == "password_protected"
+    assert refusal(tmp_path, pdf([])) == "damaged_file"
+
+
+def test_an_image_only_pdf_has_no_text(tmp_path: Path) -> None:
+    assert refusal(tmp_path, pdf([Page("", image=True)])) == "no_text"
+
+
+def test_pages_that_are_pictures_among_pages_of_text_are_named_in_a_warning(tmp_path: Path) -> None:
+    pages = [Page("", image=True), Page("", image=True), Page(text(72, 700, "Words on page three"), image=True)]
+    parsed = read(tmp_path, pdf(pages))
+    assert parsed.text == "Words on page three"
+    assert [block.page for block in parsed.blocks] == [3]
+    assert parsed.warnings == ("pages_without_text: no text layer on page 1-2 (images only).",)
+
+
+def test_junk_before_the_header_and_a_wrong_start_offset_are_mended(tmp_path: Path) -> None:
+    data = pdf([text(72, 700, "Still readable")])
+    far = b"\x00junk\n" * 400 + data
+    assert read(tmp_path, far).text == "Still readable"
+    assert read(tmp_path, data.replace(b"%PDF-1.7\n", b"")).text == "Still readable"
+    at = data.rindex(b"startxref")
+    assert read(tmp_path, data[:at] + b"startxref\n99999999\n%%EOF").text == "Still readable"
+
+
+def test_a_page_tree_that_contains_itself_ends(tmp_path: Path) -> None:
+    data = pdf([text(72, 700, "Round and round")])
+    parsed = read(tmp_path, data.replace(b"/Count 1 >>", b"/Count 9 >>").replace(b"] /Count 9", b" 2 0 R] /Count 9"))
+    assert parsed.text == "Round and round"
+    assert any(warning.startswith("pages_unreadable: ") for warning in parsed.warnings)
+
+
+def test_one_bad_page_does_not_lose_the_others(tmp_path: Path) -> None:
+    data = pdf([text(72, 700, "First"), text(72, 700, "Second"), text(72, 700, "Third")])
+    kids = data[data.index(b"/Kids [") :]
+    second = kids[: kids.index(b"]")].split(b" 0 R")[1].strip()
+    parsed = read(tmp_path, data.replace(b" " + second + b" 0 R ", b" 999 0 R ", 1))
+    assert parsed.text.startswith("First") and parsed.text.endswith("Third")
+    assert any("page 2 " in warning for warning in parsed.warnings)
+
+
+def test_more_pages_or_text_than_allowed_are_refused(tmp_path: Path) -> None:
+    data = pdf([text(72, 700, "a page of words")] * 3)
+    assert refusal(tmp_path, data, ParseContext(max_pages=2)) == "too_many_pages"
+    assert refusal(tmp_path, data, ParseContext(max_text=20)) == "too_much_text"
+
+
+def test_progress_is_reported_page_by_page(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    read(
+        tmp_path,
+        pdf([text(72, 700, "x y z")] * 3),
+        ParseContext(progress=lambda done, total: seen.append((done, total))),
+    )
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_nul_and_lone_surrogates_never_reach_the_text(tmp_path: Path) -> None:
+    mapping = to_unicode_map({0x41: "0000", 0x42: "d83d", 0x43: "0007", 0x44: "d83dde00", 0x45: "0045"})
+    parsed = read(tmp_path, pdf([text(72, 700, "EAEBECEDE", font="F5")], to_unicode=mapping))
+    assert parsed.text.encode("utf-8").decode("utf-8") == parsed.text
+    assert "\x00" not in parsed.text and "\x07" not in parsed.text
+    assert parsed.text.replace("\ufffd", "").replace(" ", "") == "EEEE\U0001f600E"
+    assert parsed.warnings[0].startswith("characters_removed: 3 ")
+
+
+def test_a_letter_outside_the_basic_plane_comes_out_whole(tmp_path: Path) -> None:
+    mapping = to_unicode_map({0x41: "d840dc0b"})
+    assert read(tmp_path, pdf([text(72, 700, "AB", font="F5")], to_unicode=mapping)).text == "\U0002000bB"
+
+
+def test_a_soft_hyphen_at_the_end_of_a_line_joins_its_word(tmp_path: Path) -> None:
+    mapping = to_unicode_map({0x2D: "00ad"})
+    words = text(72, 700, "The yearly main-", font="F5") + text(72, 686, "tenance", font="F5")
+    assert read(tmp_path, pdf([words], to_unicode=mapping)).text == "The yearly maintenance"
+
+
+def test_glyphs_drawn_twice_for_boldness_are_read_once(tmp_path: Path) -> None:
+    twice = text(72, 650, "Balloon label") + text(72.4, 650, "Balloon label")
+    assert read(tmp_path, pdf([twice])).text == "Balloon label"
+
+
+def test_chinese_without_an_embedded_font_is_read(tmp_path: Path) -> None:
+    parsed = read(
+        tmp_path, pdf([lines(72, 700, ["差旅费应在返回后十五个工作日内提交，", "单笔超过五千元须部门经理审批。"])])
+    )
+    assert parsed.text == "差旅费应在返回后十五个工作日内提交，单笔超过五千元须部门经理审批。"
+
+
+def test_form_fields_and_text_boxes_are_read_and_notes_are_marked(tmp_path: Path) -> None:
+    page = Page(
+        text(72, 700, "Name:"),
+        fields=[Placed("Ada Lovelace", (120, 690, 320, 712))],
+        free_text=[Placed("typed on top", (72, 500, 272, 520))],
+        notes=[Placed("please check", (400, 690, 420, 710))],
+    )
+    parsed = read(tmp_path, pdf([page]))
+    assert "Ada Lovelace" in parsed.text and "typed on top" in parsed.text
+    assert [(block.kind, block.text) for block in parsed.blocks][-1] == ("note", "please check")
+
+
+def test_blocks_know_their_page_and_place_from_the_top_left(tmp_path: Path) -> None:
+    parsed = read(tmp_path, pdf([text(72, 742, "Page one"), text(100, 42, "Page two")]))
+    first, second = parsed.blocks
+    assert (first.page, second.page) == (1, 2)
+    assert first.bbox is not None and second.bbox is not None
+    assert first.bbox[0] == pytest.approx(72, abs=1) and 85 < first.bbox[1] < 100 < first.bbox[3] < 108
+    assert second.bbox[0] == pytest.approx(100, abs=1) and 785 < second.bbox[1] < 800
+    assert parsed.text[second.start : second.end] == "Page two"
+
+
+def test_a_rotated_page_is_placed_as_displayed(tmp_path: Path) -> None:
+    turned = Page("q 0 1 -1 0 200 100 cm " + text(0, 0, "Sideways words") + "Q\n", rotate=90)
+    (block,) = read(tmp_path, pdf([turned])).blocks
+    assert block.text == "Sideways words"
+    assert block.bbox is not None
+    left, top, right, bottom = block.bbox
+    assert left == pytest.approx(100, abs=1) and right - left > 50 and 185 < top < 195 and 200 < bottom < 205
+
+
+def test_a_bookmark_on_the_last_page_alone_keeps_the_pages_before_it(tmp_path: Path) -> None:
+    pages = [text(72, 700, f"Body of page number {name}.") for name in ("one", "two", "three", "four")]
+    parsed = read(
+        tmp_path, pdf([*pages, text(72, 700, "Appendix") + text(72, 660, "Last words.")], [Mark("Appendix", 5, 130)])
+    )
+    assert [block.page for block in parsed.blocks] == [1, 2, 3, 4, 5, 5]
+    assert [block.heading_path for block in parsed.blocks] == [()] * 5 + [("Appendix",)]
+
+
+def test_a_garbled_text_layer_is_not_indexed(tmp_path: Path) -> None:
+    mapping = to_unicode_map({code: f"{0xE000 + code:04x}" for code in range(0x41, 0x5B)})
+    rubbish = lines(72, 700, ["ABCDEFGHIJKLMNOPQRSTUVWXYZ"] * 3, font="F5")
+    assert refusal(tmp_path, pdf([rubbish], to_unicode=mapping)) == "no_text"
