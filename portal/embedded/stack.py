@@ -96,7 +96,8 @@ def _celery(name: str, *arguments: str, stop: tuple[tuple[signal.Signals, float]
             *(sys.executable, "-m", "celery", "--quiet", "-A", "portal.celery"),
             *(*arguments, "--loglevel", "INFO"),
         ],
-        environment=_environment(name),
+        # Celery warns of root for the sake of pickle, which is switched off.
+        environment=_environment(name, PYTHONWARNINGS="ignore:You're running the worker"),
         stop=stop,
         with_parent=signal.SIGQUIT,
         directory=locations.REPOSITORY,

@@ -72,11 +72,12 @@ class _Run:
         self.screen.say(_("Starting Archway in %(folder)s %(names)s") % {"folder": self.folder, "names": f"({names})"})
         self.supervisor.start(*servers)
         self._run("migrate", "--noinput", "--verbosity", "0")
-        login = self._seed() if seed else []
         listener = stack.listen(host, port)
         url = _url(listener)
         self.supervisor.start(*stack.application(listener))
         _record(url)
+        # While web and workers come up, which takes longer.
+        login = self._seed() if seed else []
         waiting = threading.Thread(target=self._announce_when_ready, args=(listener, url, login), daemon=True)
         waiting.start()
         self.supervisor.run()
