@@ -24,6 +24,7 @@ from knowledge.ingestion.split.tidy import TidyRules, tidy
 from portal.gateway.protocols import TokenCounter
 
 __all__ = [
+    "SMART",
     "Leaf",
     "Passage",
     "SplitMode",

@@ -77,8 +77,8 @@ def fitted(text: str, drafts: Sequence[Atom], measure: Measure) -> list[Atom]:
     frames = measure.net([atom.prefix + atom.suffix for atom in drafts])
     done: list[Atom] = []
     for atom, tokens, frame in zip(drafts, bodies, frames, strict=True):
-        if frame > measure.room // 3:  # a head that leaves no room for rows is not repeated
-            atom, frame = replace(atom, prefix="", suffix=""), 0
+        if tokens + frame > measure.room and frame > measure.room // 3:
+            atom, frame = replace(atom, prefix="", suffix=""), 0  # this head leaves no room for this row
         if tokens + frame <= measure.room:
             done.append(replace(atom, tokens=tokens, frame=frame))
         else:

@@ -1,4 +1,4 @@
-"""The `regex` package's part in splitting: patterns that people write, within a time limit, and characters as people see them."""
+"""What the `regex` package does for splitting: patterns of people, in time, and characters as people see them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class TidyRules:
 
 
 def tidy(document: ParsedDocument, rules: TidyRules) -> ParsedDocument:
-    """The document after the rules, blocks without text dropped. Raises `Invalid` (`bad_pattern`, `pattern_too_slow`)."""
+    """The document after the rules, empty blocks dropped. Raises `Invalid` (`bad_pattern`, `pattern_too_slow`)."""
     if not rules:
         return document
     patterns, clock = compiled(rules.remove), Clock(rules.seconds)
