@@ -18,9 +18,10 @@ class Splitting(_Section):
 
     mode: Literal["smart", "separators", "qa", "rows"] = "smart"
     passage_tokens: int = Field(400, ge=50, le=2000)
-    leaf_tokens: int = Field(120, ge=30, le=500)
+    leaf_tokens: int = Field(110, ge=30, le=500)
     overlap_tokens: int = Field(0, ge=0, le=200)
     separators: list[str] = Field(default_factory=list, max_length=20)
+    patterns: list[str] = Field(default_factory=list, max_length=20)
     review: Literal["never", "always"] = "never"
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
 from knowledge import bases, intake
-from knowledge.models import KnowledgeBase, Role
+from knowledge.models import Document, KnowledgeBase, Role
 from portal.kernel import people
 from portal.kernel.errors import Conflict
 from portal.kernel.models import Department, Membership, User, Workspace
@@ -94,9 +95,18 @@ def _base(
 ) -> None:
     owner = persons[next(grant["user"] for grant in row["grants"] if grant.get("role") == "owner")]
     principal = for_user(owner, door="command", workspace_uid=workspace.uid)
-    base = KnowledgeBase.objects.filter(workspace=workspace, name=row["name"], deleted_at__isnull=True).first()
-    if base is not None:
-        return
+    base = KnowledgeBase.objects.filter(workspace=workspace, name=row["name"]).first()
+    if base is None:
+        base = _new_base(principal, row, departments, persons)
+    if base.deleted_at is None:
+        for document in row["documents"]:
+            _document(principal, base, document)
+
+
+@transaction.atomic
+def _new_base(
+    principal: Principal, row: dict[str, Any], departments: dict[str, Department], persons: dict[str, User]
+) -> KnowledgeBase:
     base = bases.create(
         principal, name=row["name"], description=row["description"], sensitive=row.get("sensitive", False)
     )
@@ -105,11 +115,13 @@ def _base(
             bases.grant(principal, base, Role(grant["role"]), user=persons[grant["user"]])
         else:
             bases.grant(principal, base, Role(grant["role"]), department=departments[grant["department"]])
-    for document in row["documents"]:
-        _document(principal, base, document)
+    return base
 
 
 def _document(principal: Principal, base: KnowledgeBase, row: dict[str, Any]) -> None:
+    # What a person has deleted is not brought back by the next start.
+    if Document.objects.filter(base=base, source_key=f"{row['folder']}/{row['file']}").exists():
+        return
     # Intake is given a copy: what it is handed belongs to it.
     with tempfile.TemporaryDirectory(prefix="archway-seed-") as folder:
         copy = Path(folder) / "file"

@@ -38,7 +38,7 @@ def embed_and_store(
     while rows := store.leaves_without_vectors(revision.pk, space.pk, FETCH):
         rows = [row for row in rows if row[1].strip()]
         batches = [rows[place : place + BATCH] for place in range(0, len(rows), BATCH)]
-        done = total - _missing(revision, space)
+        done = total - store.count_without_vectors(revision.pk, space.pk)
         on_progress(done)
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed") as pool:
             ahead: Future[NDArray[np.float32]] | None = None
@@ -55,6 +55,3 @@ def embed_and_store(
                     return False
     return True
 
-
-def _missing(revision: Revision, space: EmbeddingSpace) -> int:
-    return store.count_without_vectors(revision.pk, space.pk)

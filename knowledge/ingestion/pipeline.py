@@ -19,7 +19,7 @@ from knowledge.ingestion import store
 from knowledge.ingestion.blocks import ParsedDocument, Source
 from knowledge.ingestion.embed import embed_and_store
 from knowledge.ingestion.sandbox import SandboxLimits, parse_file
-from knowledge.ingestion.transformations import split_document
+from knowledge.ingestion.split import SplitSettings, split
 from knowledge.lifecycle import Claim
 from knowledge.models import Chunk, Revision, StoredImage
 from portal.gateway.embedding import counter_for, embedder_for, space_of
@@ -139,12 +139,7 @@ def _parse_and_split(turn: Slice, revision: Revision) -> bool:
             parsed_key=revision.parsed_key,
         )
         revision.status = Revision.Status.SEGMENTING
-    passages = split_document(
-        document,
-        base_settings.read(revision.config).splitting,
-        counter_for(revision.base.embedding),
-        title=revision.document.name,
-    )
+    passages = split(document, counter_for(revision.base.embedding), split_settings(revision))
     if not passages:
         raise ParseError("No text was found in this file.", code="no_text")
     try:
@@ -156,6 +151,19 @@ def _parse_and_split(turn: Slice, revision: Revision) -> bool:
     tokens = sum(leaf.token_count for passage in passages for leaf in passage.leaves)
     lifecycle.advance(turn.claim, Revision.Status.SEGMENTING, chunk_count=leaves, token_count=tokens)
     return True
+
+
+def split_settings(revision: Revision) -> SplitSettings:
+    """How this revision is split, as frozen into it when it was queued."""
+    chosen = base_settings.read(revision.config).splitting
+    return SplitSettings(
+        mode=chosen.mode,
+        passage_tokens=chosen.passage_tokens,
+        leaf_tokens=chosen.leaf_tokens,
+        overlap_tokens=chosen.overlap_tokens,
+        separators=tuple(chosen.separators),
+        patterns=tuple(chosen.patterns),
+    )
 
 
 class _SliceOver(Exception):  # noqa: N818 (it is no error)

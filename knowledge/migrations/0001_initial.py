@@ -187,6 +187,7 @@ class Migration(migrations.Migration):
                 ('page_count', models.PositiveIntegerField(editable=False, null=True)),
                 ('chunk_count', models.PositiveIntegerField(default=0, editable=False, verbose_name='chunks')),
                 ('token_count', models.PositiveBigIntegerField(default=0, editable=False)),
+                ('vectors_kept', models.BooleanField(default=True, editable=False)),
                 ('parsed_key', models.CharField(blank=True, editable=False, max_length=64)),
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('base', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='knowledge.knowledgebase', verbose_name='base')),
