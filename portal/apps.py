@@ -9,7 +9,7 @@ class PortalConfig(AppConfig):
     verbose_name = "Archway"
 
     def ready(self) -> None:
-        from portal import checks  # noqa: F401  (registers the checks)
+        from portal import celery, checks  # noqa: F401  (tasks find their broker; the checks are registered)
 
 
 class ArchwayAdminConfig(AdminConfig):

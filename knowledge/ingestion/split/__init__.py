@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import count, groupby
 
 from knowledge.ingestion.blocks import ParsedDocument
 from knowledge.ingestion.split.atoms import Atom, Measure, atoms_of
@@ -52,7 +52,20 @@ def split(document: ParsedDocument, counter: TokenCounter, settings: SplitSettin
         if settings.mode == "qa"
         else _plain(document, atoms, settings, measure)
     )
-    return tuple(replace(passage, ordinal=ordinal) for ordinal, passage in enumerate(passages))
+    return _numbered(passages)
+
+
+def _numbered(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Passages and leaves numbered through the document, each from 0."""
+    numbers = count()
+    return tuple(
+        replace(
+            passage,
+            ordinal=ordinal,
+            leaves=tuple(replace(leaf, ordinal=next(numbers)) for leaf in passage.leaves),
+        )
+        for ordinal, passage in enumerate(passages)
+    )
 
 
 def _plain(document: ParsedDocument, atoms: Sequence[Atom], settings: SplitSettings, measure: Measure) -> list[Passage]:
@@ -62,7 +75,7 @@ def _plain(document: ParsedDocument, atoms: Sequence[Atom], settings: SplitSetti
     else:
         runs = smart_runs(blocks, atoms, settings, measure.room)
         if settings.mode == "rows":
-            runs = row_runs(blocks, runs)
+            runs = row_runs(runs)
     return passages_of(text, blocks, runs, settings, measure)
 
 
