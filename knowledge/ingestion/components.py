@@ -27,7 +27,7 @@ from portal.gateway.protocols import Vectors
 _TUPLES = ("heading_path", "questions")
 
 
-class ParseTransformation(TransformComponent):  # type: ignore[misc]  # the package is untyped for mypy
+class ParseTransformation(TransformComponent):
     """Source nodes (`source_node`) to document nodes, by the parse function that is handed in."""
 
     parse: Callable[[Source], ParsedDocument]
@@ -38,7 +38,7 @@ class ParseTransformation(TransformComponent):  # type: ignore[misc]  # the pack
         ]
 
 
-class SplitTransformation(TransformComponent):  # type: ignore[misc]
+class SplitTransformation(TransformComponent):
     """Document nodes to the nodes of their passages and leaves. Raises what `split` raises."""
 
     counter: Any  # TokenCounter; pydantic can not check protocols with fields
@@ -52,7 +52,7 @@ class SplitTransformation(TransformComponent):  # type: ignore[misc]
         ]
 
 
-class EmbedTransformation(TransformComponent):  # type: ignore[misc]
+class EmbedTransformation(TransformComponent):
     """Gives each node that has text its vector: `batch` texts a request, progress after each.
 
     Raises `Unavailable` when the model is away; nodes done so far keep their vectors.
@@ -108,6 +108,7 @@ def passages_of(nodes: Iterable[BaseNode]) -> tuple[Passage, ...]:
     """The opposite of `nodes_of`, for nodes in its order."""
     passages: list[tuple[dict[str, Any], list[Leaf]]] = []
     for node in nodes:
+        assert isinstance(node, TextNode)
         values = {name: value for name, value in node.metadata.items() if name != "level"}
         values |= {"text": node.text, "start": node.start_char_idx, "end": node.end_char_idx}
         if node.metadata["level"] == "leaf":

@@ -8,21 +8,12 @@ behind.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from knowledge.ingestion.blocks import Block
 from knowledge.ingestion.split.atoms import Atom, Measure
 from knowledge.ingestion.split.shapes import Leaf, Passage, SplitSettings
 
 Part = Sequence[Atom]
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Atoms that passages are cut from, and never across; `path` holds the titles above all of them."""
-
-    atoms: tuple[Atom, ...]
-    path: tuple[str, ...]
 
 
 def cost(part: Part) -> int:
@@ -94,14 +85,14 @@ def _without_crumb(parts: list[Part], size: int, cap: int) -> list[Part]:
 
 
 def passages_of(
-    text: str, blocks: Sequence[Block], runs: Sequence[Run], settings: SplitSettings, measure: Measure
+    text: str, blocks: Sequence[Block], runs: Sequence[Part], settings: SplitSettings, measure: Measure
 ) -> list[Passage]:
     """Passages and their leaves, each measured as a whole and below the cap."""
     size = min(settings.passage_tokens, measure.room)
     parts = [
-        (run.path, part)
+        part
         for run in runs
-        for packed in pack(run.atoms, size, measure.room, settings.overlap_tokens)
+        for packed in pack(run, size, measure.room, settings.overlap_tokens)
         for part in below_cap(text, packed, measure)
     ]
     leaf_size = min(settings.leaf_tokens, size)
@@ -112,12 +103,12 @@ def passages_of(
             for packed in pack(section, leaf_size, measure.room)
             for leaf in below_cap(text, packed, measure)
         ]
-        for _, part in parts
+        for part in parts
     ]
     measure.full([written(text, leaf)[1] for group in leaves for leaf in group])
     return [
-        _passage(text, blocks, ordinal, path, part, group, measure)
-        for ordinal, ((path, part), group) in enumerate(zip(parts, leaves, strict=True))
+        _passage(text, blocks, ordinal, part, group, measure)
+        for ordinal, (part, group) in enumerate(zip(parts, leaves, strict=True))
     ]
 
 
@@ -149,7 +140,6 @@ def _passage(
     text: str,
     blocks: Sequence[Block],
     ordinal: int,
-    path: tuple[str, ...],
     part: Part,
     leaves: Sequence[Part],
     measure: Measure,
@@ -163,7 +153,7 @@ def _passage(
         end=part[-1].end,
         token_count=measure.full([whole])[0],
         leaves=tuple(_leaf(text, number, leaf, measure) for number, leaf in enumerate(leaves)),
-        heading_path=path,
+        heading_path=path_of(blocks, part),
         page=place.page,
         sheet=place.sheet,
         rows=rows_of(blocks, part),
@@ -176,6 +166,18 @@ def _passage(
 def _leaf(text: str, ordinal: int, part: Part, measure: Measure) -> Leaf:
     prefix, whole, suffix = written(text, part)
     return Leaf(ordinal, whole, part[0].start, part[-1].end, measure.full([whole])[0], prefix, suffix)
+
+
+def path_of(blocks: Sequence[Block], part: Part) -> tuple[str, ...]:
+    """The titles above all of a part's text. Titles with no text under them are their own text."""
+    paths = {blocks[atom.block].heading_path: None for atom in part if atom.kind != "heading"}
+    common, *others = paths or (blocks[part[-1].block].heading_path,)
+    for path in others:
+        same = 0
+        while same < min(len(common), len(path)) and common[same] == path[same]:
+            same += 1
+        common = common[:same]
+    return common
 
 
 def rows_of(blocks: Sequence[Block], part: Part) -> tuple[int, int] | None:

@@ -13,15 +13,15 @@ from itertools import pairwise
 
 from knowledge.ingestion.blocks import Block
 from knowledge.ingestion.split.atoms import Atom, Measure, fitted
-from knowledge.ingestion.split.packing import Run
+from knowledge.ingestion.split.packing import Part
 from knowledge.ingestion.split.patterns import Clock, compiled, matches
 from knowledge.ingestion.split.shapes import SplitSettings
 
 
 def separator_runs(
     text: str, blocks: Sequence[Block], atoms: Sequence[Atom], settings: SplitSettings, measure: Measure
-) -> list[Run]:
-    """One run a segment. Raises `Invalid` (`bad_pattern`, `pattern_too_slow`) for a pattern that can not be used."""
+) -> list[Part]:
+    """The atoms of each segment. Raises `Invalid` (`bad_pattern`, `pattern_too_slow`) for an unusable pattern."""
     cuts = sorted(set(_cuts(text, settings)) | _heading_cuts(blocks, settings.heading_level))
     groups: list[list[Atom]] = []
     last = -1
@@ -31,7 +31,7 @@ def separator_runs(
             groups.append([])
             last = segment
         groups[-1].append(replace(atom, section=segment))
-    return [Run(tuple(group), _path(blocks, group)) for group in groups]
+    return list(groups)
 
 
 def _cuts(text: str, settings: SplitSettings) -> Iterator[int]:
@@ -64,8 +64,3 @@ def _cut_atoms(text: str, atoms: Sequence[Atom], cuts: Sequence[int]) -> Iterato
                 prefix=atom.prefix if whole else "",
                 suffix=atom.suffix if whole else "",
             )
-
-
-def _path(blocks: Sequence[Block], atoms: Sequence[Atom]) -> tuple[str, ...]:
-    body = next((blocks[atom.block] for atom in atoms if blocks[atom.block].kind != "heading"), None)
-    return (body or blocks[atoms[-1].block]).heading_path

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from knowledge.ingestion.blocks import Block
 from knowledge.ingestion.split.atoms import Atom
-from knowledge.ingestion.split.packing import Run
+from knowledge.ingestion.split.packing import Part, path_of
 from knowledge.ingestion.split.shapes import SplitSettings
 
 
@@ -31,7 +31,7 @@ class Section:
         return sum(atom.tokens for atom in self.atoms)
 
 
-def smart_runs(blocks: Sequence[Block], atoms: Sequence[Atom], settings: SplitSettings, room: int) -> list[Run]:
+def smart_runs(blocks: Sequence[Block], atoms: Sequence[Atom], settings: SplitSettings, room: int) -> list[Part]:
     """The runs of atoms that passages are cut from."""
     groups: list[list[Section]] = []
     size = min(settings.passage_tokens, room)
@@ -40,10 +40,7 @@ def smart_runs(blocks: Sequence[Block], atoms: Sequence[Atom], settings: SplitSe
             groups[-1].append(section)
         else:
             groups.append([section])
-    return [
-        Run(tuple(atom for section in group for atom in section.atoms), _common([section.path for section in group]))
-        for group in groups
-    ]
+    return [tuple(atom for section in group for atom in section.atoms) for group in groups]
 
 
 def sections_of(blocks: Sequence[Block], atoms: Sequence[Atom]) -> list[Section]:
@@ -71,9 +68,7 @@ def _opens_section(blocks: Sequence[Block], current: Sequence[Atom], atom: Atom)
 
 def _section(blocks: Sequence[Block], atoms: Sequence[Atom]) -> Section:
     first = blocks[atoms[0].block]
-    body = next((blocks[atom.block] for atom in atoms if blocks[atom.block].kind != "heading"), None)
-    # Titles with no text under them are their own text: the path ends above the last of them.
-    path = (body or blocks[atoms[-1].block]).heading_path
+    path = path_of(blocks, atoms)
     levels = [blocks[atom.block].level or 1 for atom in atoms if blocks[atom.block].kind == "heading"]
     return Section(tuple(atoms), path, min(levels, default=len(path)), first.sheet, first.slide)
 
@@ -88,13 +83,3 @@ def _may_join(group: Sequence[Section], section: Section, size: int, leaf: int) 
         return section.path[: len(first.path)] == first.path
     siblings = section.level == first.level and section.path[:-1] == first.path[:-1]
     return siblings and section.level > 0 and all(one.tokens <= leaf for one in (*group, section))
-
-
-def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    common = paths[0]
-    for path in paths[1:]:
-        same = 0
-        while same < min(len(common), len(path)) and common[same] == path[same]:
-            same += 1
-        common = common[:same]
-    return common

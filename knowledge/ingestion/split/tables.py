@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from knowledge.ingestion.blocks import Block
 from knowledge.ingestion.split.atoms import Atom, Measure
-from knowledge.ingestion.split.packing import Run, rows_of
+from knowledge.ingestion.split.packing import Part, rows_of
 from knowledge.ingestion.split.sentences import windows
 from knowledge.ingestion.split.shapes import Leaf, Passage, SplitSettings
 
@@ -26,30 +26,26 @@ class Columns:
     extra: tuple[tuple[int, str], ...]
 
 
-def row_runs(blocks: Sequence[Block], runs: Sequence[Run]) -> list[Run]:
+def row_runs(runs: Sequence[Part]) -> list[Part]:
     """The runs, with each table row in one of its own (the head goes with the first)."""
-    done: list[Run] = []
-    for run in runs:
-        for group in _groups(run.atoms):
-            path = blocks[group[-1].block].heading_path if group[-1].kind == "row" else run.path
-            done.append(Run(group, path))
-    return done
+    return [group for run in runs for group in _groups(run)]
 
 
-def _groups(atoms: Sequence[Atom]) -> list[tuple[Atom, ...]]:
+def _groups(atoms: Part) -> list[Part]:
     groups: list[list[Atom]] = []
     for atom in atoms:
         before = groups[-1][-1] if groups else None
-        joins = before is not None and (
-            (atom.kind != "row" and before.kind != "row")
-            or before.opens
-            or (atom.kind == "row" and before.kind == "row" and (atom.block, atom.row) == (before.block, before.row))
-        )
-        if joins:
+        if before is not None and _same_part(before, atom):
             groups[-1].append(atom)
         else:
             groups.append([atom])
-    return [tuple(replace(atom, section=number) for atom in group) for number, group in enumerate(groups)]
+    return list(groups)
+
+
+def _same_part(before: Atom, atom: Atom) -> bool:
+    if before.opens or (before.kind != "row" and atom.kind != "row"):
+        return True
+    return before.kind == atom.kind == "row" and (before.block, before.row) == (atom.block, atom.row)
 
 
 def cells_of(line: str) -> list[str]:
