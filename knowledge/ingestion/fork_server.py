@@ -59,11 +59,11 @@ class _Server:
 
     def serve(self) -> None:
         while os.getppid() == self._owner:
-            ready, _, _ = select.select([self._control, self._wake], [], [], OWNER_CHECK)
+            ready, _, _ = select.select([self._control.fileno(), self._wake], [], [], OWNER_CHECK)
             if self._wake in ready:
                 os.read(self._wake, 1024)
                 self._reap()
-            if self._control in ready and not self._receive():
+            if self._control.fileno() in ready and not self._receive():
                 break
         self._kill()
         self._clear()
@@ -124,7 +124,10 @@ def _preload(modules: list[str]) -> None:
             importlib.import_module(name)
     import chardet
 
+    from knowledge.ingestion.parsers.markdown import renderer
+
     chardet.detect("预热".encode("gb18030") * 8)
+    renderer().render("*warm*")
     gc.collect()
     gc.freeze()  # pages of what is loaded stay shared with the children
 

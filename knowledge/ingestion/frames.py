@@ -20,7 +20,7 @@ Frame = tuple[bytes, bytes]
 Kind = TypeVar("Kind")
 
 
-class BadFrame(Exception):
+class FrameError(Exception):
     """The bytes are no frames of ours."""
 
 
@@ -61,7 +61,7 @@ def document_frames(document: ParsedDocument) -> Iterator[bytes]:
 
 
 class Reader:
-    """Cuts a stream of bytes into frames. Raises `BadFrame` when more than `limit` bytes come."""
+    """Cuts a stream of bytes into frames. Raises `FrameError` when more than `limit` bytes come."""
 
     def __init__(self, limit: int) -> None:
         self._buffer = bytearray()
@@ -70,12 +70,12 @@ class Reader:
     def feed(self, data: bytes) -> Iterator[Frame]:
         self._left -= len(data)
         if self._left < 0:
-            raise BadFrame
+            raise FrameError
         self._buffer += data
         while len(self._buffer) >= HEADER.size:
             kind, size = HEADER.unpack_from(self._buffer)
             if size > self._left + len(self._buffer):
-                raise BadFrame
+                raise FrameError
             end = HEADER.size + size
             if len(self._buffer) < end:
                 return
@@ -85,7 +85,7 @@ class Reader:
 
 
 def read_document(body: bytes, images: list[Image]) -> ParsedDocument:
-    """The document of a `DOCUMENT` frame. Raises `BadFrame`."""
+    """The document of a `DOCUMENT` frame. Raises `FrameError`."""
     try:
         value = json.loads(body)
         text = _string(value["text"])
@@ -102,35 +102,35 @@ def read_document(body: bytes, images: list[Image]) -> ParsedDocument:
             metadata={_string(key): _string(fact) for key, fact in value["metadata"].items()},
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise BadFrame from error
+        raise FrameError from error
 
 
 def read_image(body: bytes) -> Image:
-    """The picture of an `IMAGE` frame; its key is computed again. Raises `BadFrame`."""
+    """The picture of an `IMAGE` frame; its key is computed again. Raises `FrameError`."""
     try:
         (size,) = struct.unpack_from(">I", body)
         _, mime, alt = json.loads(body[4 : 4 + size])
         data = body[4 + size :]
         return Image(key=hashlib.sha256(data).hexdigest(), mime=_string(mime), data=data, alt=_string(alt))
     except (ValueError, TypeError, struct.error, RecursionError) as error:
-        raise BadFrame from error
+        raise FrameError from error
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """The object in a small frame. Raises `BadFrame`."""
+    """The object in a small frame. Raises `FrameError`."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise BadFrame from error
+        raise FrameError from error
     if not isinstance(value, dict):
-        raise BadFrame
+        raise FrameError
     return value
 
 
 def _block(row: list[Any], text: str, paths: list[tuple[str, ...]]) -> Block:
     kind, start, end, level, path, page, sheet, rows, slide, bbox, image = row
     if kind not in KINDS or not (type(start) is type(end) is int and 0 <= start <= end <= len(text)):
-        raise BadFrame
+        raise FrameError
     return Block(
         kind=kind,
         text=text[start:end],
@@ -159,11 +159,11 @@ def _box(value: list[Any]) -> tuple[float, float, float, float]:
 
 def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise BadFrame
+        raise FrameError
     return value
 
 
 def _optional(kind: type[Kind], value: Any) -> Kind | None:
     if value is not None and not isinstance(value, kind):
-        raise BadFrame
+        raise FrameError
     return value

@@ -205,22 +205,24 @@ class _ForkServer:
             os.close(ours)
         if verdict is not None:
             raise verdict
-        return self._result(job, int(ended.get("status", -1)))
+        return self._result(job, ended)
 
-    def _result(self, job: _Job, status: int) -> ParsedDocument:
+    def _result(self, job: _Job, ended: dict[str, Any]) -> ParsedDocument:
+        status = int(ended.get("status", -1))
         if job.error is not None:
             raise job.error
         if job.document is not None and status == 0:
             return job.document
-        raise self._death(status)
+        raise self._death(status, int(ended.get("rss_kb", 0)) > job.memory_kb // 2)
 
-    def _death(self, status: int) -> ParseError:
+    def _death(self, status: int, was_full: bool) -> ParseError:
+        """What the end of the process means; libraries abort without a word when memory ends."""
         number = os.WTERMSIG(status) if status >= 0 and os.WIFSIGNALED(status) else 0
         complaint = self._complaint()
         if number in (signal.SIGXCPU, signal.SIGKILL) and "memory" not in complaint:
             # Beyond the hard CPU limit the kernel sends SIGKILL; so does the OOM killer, far more seldom.
             return ParseError(TOO_SLOW, code="too_slow")
-        if "memory allocation" in complaint or "MemoryError" in complaint or "bad_alloc" in complaint:
+        if "memory allocation" in complaint or "MemoryError" in complaint or "bad_alloc" in complaint or was_full:
             return ParseError(OUT_OF_MEMORY, code="out_of_memory")
         log.error("A parser process ended with signal %s, status %s: %s", number, status, complaint[-300:])
         return ParseError(CRASHED, code="parser_crashed")
@@ -258,6 +260,7 @@ class _Job:
     ) -> None:
         self.document: ParsedDocument | None = None
         self.error: ParseError | None = None
+        self.memory_kb = limits.memory_mb * 1024
         self._pipe = pipe
         self._deadline = time.monotonic() + limits.wall_seconds
         self._reader = frames.Reader(limits.result_mb * 1024 * 1024)
@@ -281,7 +284,7 @@ class _Job:
             try:
                 for kind, body in self._reader.feed(data):
                     self._frame(kind, body)
-            except frames.BadFrame:
+            except frames.FrameError:
                 log.error("A parser process sent what is no frame of ours")
                 return ParseError(CRASHED, code="parser_crashed")
 
@@ -297,7 +300,7 @@ class _Job:
         elif kind == frames.ERROR:
             self.error = _error(frames.read_json(body))
         else:
-            raise frames.BadFrame
+            raise frames.FrameError
 
 
 def _error(value: dict[str, Any]) -> ParseError:

@@ -89,7 +89,7 @@ def _install(steps: _Steps) -> bool:
         program += [(_AT_LEAST, 0, 1, X32), (_RETURN, 0, 0, _ERROR | errno.EPERM)]
     program += steps(list(AUDIT_ARCH).index(MACHINE))
     program.append((_RETURN, 0, 0, _ALLOW))
-    instructions = (_Instruction * len(program))(*program)
+    instructions = (_Instruction * len(program))(*(_Instruction(*step) for step in program))
     filter_ = _Program(len(program), ctypes.cast(instructions, ctypes.POINTER(_Instruction)))
     try:
         forbid_new_privileges()

@@ -20,7 +20,10 @@ PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document"}
 
 
 def parse(source: Source, context: ParseContext) -> ParsedDocument:
-    """Blocks of all chapters of the spine. Raises `ParseError` (`damaged_file`, `archive_limit`, `password_protected`)."""
+    """Blocks of all chapters of the spine.
+
+    Raises `ParseError` (`damaged_file`, `archive_limit`, `password_protected`).
+    """
     with Archive(source.path, context) as archive:
         if "META-INF/encryption.xml" in archive and b"EncryptedKey" in archive.read("META-INF/encryption.xml"):
             raise ParseError("This book is protected against copying.", code="password_protected")

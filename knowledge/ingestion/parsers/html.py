@@ -14,6 +14,18 @@ from knowledge.ingestion.parsers.html_walk import Walker
 
 MIME = "text/html"
 _DECLARED = re.compile(rb"""<(?:meta\b[^>]*?charset|\?xml\b[^>]*?encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*>")
+_LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{20000}")
+MAX_ATTRIBUTES = 1_000
+MAX_DEPTH = 1_000
+DEEP_ONLY_ABOVE = 5_000  # tags
+UNCOUNTED = frozenset(
+    {
+        "p", "li", "dt", "dd", "td", "th", "tr", "tbody", "thead", "tfoot", "option", "optgroup", "colgroup", "br",
+        "img", "hr", "input", "meta", "link", "area", "base", "col", "embed", "source", "track", "wbr", "param", "html",
+        "head", "body", "rp", "rt",
+    }
+)  # fmt: skip
 _MARKUP = re.compile(rb"<(?:script|style)\b.*?</(?:script|style)\s*>|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 
@@ -52,7 +64,7 @@ def walk_html(text: str, walker: Walker, *, title: str | None = None) -> str:
     """
     from selectolax.lexbor import LexborHTMLParser
 
-    tree: Any = LexborHTMLParser(text)
+    tree: Any = LexborHTMLParser(bounded(text))
     rivals = "h1" if title is None else "h1, h2, h3, h4, h5, h6"
     if title is None:
         found = tree.css_first("title")
@@ -65,6 +77,30 @@ def walk_html(text: str, walker: Walker, *, title: str | None = None) -> str:
     if root is not None:
         walker.walk(root)
     return title
+
+
+def bounded(text: str) -> str:
+    """`text` without what only an attack holds: a tag of thousands of attributes, elements nested 1,000 deep.
+
+    The tree builder's time grows with the square of both. Tags whose end people leave out do not count.
+    """
+    if _LONG_TAG.search(text):
+        text = _TAG.sub(lambda tag: tag[0] if tag[0].count("=") <= MAX_ATTRIBUTES else f"<{tag[1]}{tag[2]}>", text)
+    if text.count("<") < DEEP_ONLY_ABOVE:
+        return text
+    depth = 0
+
+    def shallow(tag: re.Match[str]) -> str:
+        nonlocal depth
+        if tag[2].lower() in UNCOUNTED or tag[0].endswith("/>"):
+            return tag[0]
+        if tag[1]:
+            depth = max(0, depth - 1)
+            return tag[0] if depth < MAX_DEPTH else ""
+        depth += 1
+        return tag[0] if depth <= MAX_DEPTH else ""
+
+    return _TAG.sub(shallow, text)
 
 
 def embedded_picture(address: str) -> bytes | None:

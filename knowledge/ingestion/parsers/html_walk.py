@@ -19,14 +19,19 @@ Node = Any  # selectolax ships no precise types
 Fetch = Callable[[str], bytes | None]
 
 DROPPED = frozenset(
-    "head script style noscript template iframe embed applet canvas audio video datalist rp rt annotation "
-    "annotation-xml -comment !doctype".split()
-)
+    {
+        "head", "script", "style", "template", "iframe", "embed", "applet", "canvas", "audio", "video", "datalist",
+        "rp", "rt", "annotation", "annotation-xml", "-comment", "!doctype",
+    }
+)  # fmt: skip
 INLINE = frozenset(
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label map mark math meter mi mn mo "
-    "mrow msub msup nobr output picture progress q ruby s samp small source span strike strong sub sup time tt u "
-    "var wbr br input select option svg text tspan o:p".split()
-)
+    {
+        "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
+        "img", "ins", "kbd", "label", "map", "mark", "math", "meter", "mi", "mn", "mo", "mrow", "msub", "msup", "nobr",
+        "output", "picture", "progress", "q", "ruby", "s", "samp", "small", "source", "span", "strike", "strong", "sub",
+        "sup", "time", "tt", "u", "var", "wbr", "br", "input", "select", "option", "svg", "text", "tspan", "o:p",
+    }
+)  # fmt: skip
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 NOISE_CLASSES = frozenset({"footnote-backref", "headerlink", "anchorjs-link"})
 MAX_LINKS = 5  # a block with more links than this is a menu, and the addresses only noise
@@ -34,6 +39,11 @@ MAX_INDENT = 12
 _SPACE = re.compile(r"[ \t\n\r\f\xa0]+")
 _AROUND_BREAK = re.compile(r" *\n *")
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|highlight-source|brush:)[-: ]?\s*([\w+#.-]+)")
+_PLEA = re.compile(
+    r"(?:enable|turn on|activate|requires?|needs?|without|启用|开启|打开|啟用).{0,40}javascript"
+    r"|javascript.{0,40}(?:enabled|disabled|required|启用|开启|啟用)",
+    re.IGNORECASE,
+)
 _FENCE = re.compile(r"`{3,}")
 
 
@@ -91,7 +101,7 @@ class Walker:
         if tag == "-text":
             self._inline.append(_SPACE.sub(" ", node.text_content or ""))
             return False
-        if tag in DROPPED:
+        if tag in DROPPED or (tag == "noscript" and _begs_for_scripts(node)):
             return False
         if tag in INLINE:
             return self._enter_inline(tag, node)
@@ -283,6 +293,12 @@ def _language(node: Node) -> str:
             if found:
                 return found[1]
     return ""
+
+
+def _begs_for_scripts(node: Node) -> bool:
+    """Whether a `noscript` only asks to turn scripts on. Others may hold the page, also by a missing end tag."""
+    text = node.text() or ""
+    return len(text) < 300 and _PLEA.search(text) is not None
 
 
 def _number(value: str | None, otherwise: int) -> int:

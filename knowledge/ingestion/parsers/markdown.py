@@ -13,6 +13,7 @@ from knowledge.ingestion.parsers.html_walk import Walker
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
 
 MIME = "text/markdown"
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
@@ -25,7 +26,7 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
     decoded = decode(source.read())
     facts, body = front_matter(decoded.text)
     walker = Walker(context, embedded_picture)
-    walk_html(_renderer().render(body), walker)
+    walk_html(renderer().render(body), walker)
     context.progress(1, 1)
     title = facts.get("title", "")
     if not title:
@@ -54,11 +55,28 @@ def front_matter(text: str) -> tuple[dict[str, str], str]:
 
 
 @cache
-def _renderer() -> MarkdownIt:
+def renderer() -> MarkdownIt:
     from markdown_it import MarkdownIt
     from mdit_py_plugins.footnote import footnote_plugin
 
-    markdown = MarkdownIt("commonmark", {"html": True, "maxNesting": 100}).enable(["table", "strikethrough"])
+    markdown: MarkdownIt = MarkdownIt("commonmark", {"html": True, "maxNesting": 100}).enable(
+        ["table", "strikethrough"]
+    )
     # Unsafe addresses must not make the link's source appear as text; the walk drops them.
     markdown.validateLink = lambda url: True  # type: ignore[method-assign]
+    markdown.inline.ruler.before("emphasis", "product", _product)
     return markdown.use(footnote_plugin)
+
+
+def _product(state: StateInline, silent: bool) -> bool:
+    """A lone `*` between ASCII letters or digits is a sign (`2*3*4`, `{{7*7}}`), not emphasis."""
+    text, at = state.src, state.pos
+    if text[at] != "*" or not 0 < at < len(text) - 1:
+        return False
+    before, after = text[at - 1], text[at + 1]
+    if not (before.isascii() and before.isalnum() and after.isascii() and after.isalnum()):
+        return False
+    if not silent:
+        state.pending += "*"
+    state.pos += 1
+    return True

@@ -84,9 +84,9 @@ def _body(parts: list[Message], walker: Walker) -> list[str]:
             walker.blocks += [Block(kind="paragraph", text=text, heading_path=path) for text in paragraphs(part.text)]
         return [warning for part in plain for warning in part.warnings]
     warnings: list[str] = []
-    for part in _of_type(bodies, "text/html"):
-        data = _payload(part)
-        declared = part.get_content_charset()
+    for page in _of_type(bodies, "text/html"):
+        data = _payload(page)
+        declared = page.get_content_charset()
         decoded = decode(data, declared=declared) if declared else decode_html(data)
         warnings += decoded.warnings
         walk_html(decoded.text, walker)

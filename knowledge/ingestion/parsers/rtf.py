@@ -17,12 +17,16 @@ MAX_DEPTH = 1_000
 # Destinations whose text belongs to the document, though the file may mark them as skippable.
 KEPT = frozenset({"shppict", "shpinst", "shptxt", "shp", "fldrslt", "field", "listtext", "pntext", "rtf", "result"})
 SKIPPED = frozenset(
-    "colortbl listtable listoverridetable revtbl rsidtbl generator filetbl header headerl headerr headerf footer "
-    "footerl footerr footerf ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn pgdsctbl xe tc bkmkstart bkmkend object "
-    "objdata nonshppict sp shprslt themedata colorschememapping latentstyles datastore pn pnseclvl panose falt atnid "
-    "atnauthor atnref atndate atrfstart atrfend listpicture mmathPr author operator company keywords comment doccomm "
-    "subject manager category userprops hlinkbase template private xmlnstbl wgrffmtfilter nonesttables".split()
-)
+    {
+        "colortbl", "listtable", "listoverridetable", "revtbl", "rsidtbl", "generator", "filetbl", "header", "headerl",
+        "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "ftnsep", "ftnsepc", "ftncn", "aftnsep",
+        "aftnsepc", "aftncn", "pgdsctbl", "xe", "tc", "bkmkstart", "bkmkend", "object", "objdata", "nonshppict", "sp",
+        "shprslt", "themedata", "colorschememapping", "latentstyles", "datastore", "pn", "pnseclvl", "panose", "falt",
+        "atnid", "atnauthor", "atnref", "atndate", "atrfstart", "atrfend", "listpicture", "mmathPr", "author",
+        "operator", "company", "keywords", "comment", "doccomm", "subject", "manager", "category", "userprops",
+        "hlinkbase", "template", "private", "xmlnstbl", "wgrffmtfilter", "nonesttables",
+    }
+)  # fmt: skip
 BREAKS = frozenset({"par", "sect", "page", "column"})
 CHARACTERS = {
     "tab": "\t", "line": "\n", "lbr": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ",

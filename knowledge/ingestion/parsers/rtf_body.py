@@ -102,8 +102,6 @@ class Body:
         self.flush()
         if group.destination in ("footnote", "annotation"):
             self._note.append("\n")
-        elif group.destination == "stylesheet":
-            return
         elif group.destination != "body":
             return
         elif group.in_table:
