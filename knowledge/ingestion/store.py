@@ -7,6 +7,7 @@ its claim writes nothing. Running the same slice again changes nothing.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Chunks of one COPY and one transaction: about a quarter of a second of tokenising.
 BATCH = 1_000
+MAX_TITLE_CHARS = 200
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _COLUMNS = (
     "id, revision_id, parent_id, level, ordinal, text, prefix, heading_path, page, sheet, row_first, row_last, slide, "
     'start, "end", token_count, sha256, enabled, version, words, lexemes'
@@ -34,13 +37,18 @@ _COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 _COPY_END = struct.pack(">h", -1)
 
 
-def searchable_text(heading_path: Sequence[str], text: str) -> str:
-    """What words and vectors of a leaf are made of: where it stands, and itself.
+def searchable_text(name: str, heading_path: Sequence[str], text: str) -> str:
+    """What words and vectors of a leaf are made of: its document's name and the titles above it, and itself.
 
     Measured over twelve sets: with the titles above it, a leaf is found better by words than its
-    passage or its whole document is (docs/quality.md).
+    passage or its whole document is (docs/quality.md). A title that the text begins with is not
+    repeated; of very long paths the inner end is kept, so that they do not drown the leaf.
     """
-    return "\n".join(part for part in (" > ".join(heading_path), text) if part)
+    titles = [_SUFFIX.sub("", name), *heading_path]
+    while titles and text.startswith(titles[-1]):
+        titles.pop()
+    line = " > ".join(titles)[-MAX_TITLE_CHARS:]
+    return f"{line}\n{text}" if line else text
 
 
 def write_chunks(
@@ -56,10 +64,11 @@ def write_chunks(
     `Conflict(code="claim_lost")`.
     """
     done = _already_written(revision, claim_no, passages)
+    name = clean(revision.document.name)
     for batch in _batches(passages[done:]):
         with transaction.atomic():
             hold_claim(revision.pk, claim_no)
-            _copy_passages(revision.pk, batch)
+            _copy_passages(revision.pk, name, batch)
         done += len(batch)
         progress(done, len(passages))
     return sum(len(passage.leaves) for passage in passages)
@@ -70,8 +79,10 @@ def leaves_without_vectors(revision_id: int, space_id: int, limit: int) -> list[
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT leaf.id, passage.heading_path, leaf.text
+            SELECT leaf.id, d.name, passage.heading_path, leaf.text
               FROM knowledge_chunk leaf
+              JOIN knowledge_revision r ON r.id = leaf.revision_id
+              JOIN knowledge_document d ON d.id = r.document_id
               JOIN knowledge_chunk passage ON passage.id = leaf.parent_id
              WHERE leaf.revision_id = %s AND leaf.level = 'leaf'
                AND NOT EXISTS (SELECT FROM knowledge_chunkvector v WHERE v.chunk_id = leaf.id AND v.space_id = %s)
@@ -79,7 +90,7 @@ def leaves_without_vectors(revision_id: int, space_id: int, limit: int) -> list[
             """,
             [revision_id, space_id, limit],
         )
-        return [(pk, searchable_text(path, text)) for pk, path, text in cursor.fetchall()]
+        return [(pk, searchable_text(name, path, text)) for pk, name, path, text in cursor.fetchall()]
 
 
 def count_without_vectors(revision_id: int, space_id: int) -> int:
@@ -195,7 +206,7 @@ def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
         yield batch
 
 
-def _copy_passages(revision_id: int, passages: Sequence[Passage]) -> None:
+def _copy_passages(revision_id: int, name: str, passages: Sequence[Passage]) -> None:
     with connection.cursor() as cursor:
         total = sum(1 + len(passage.leaves) for passage in passages)
         cursor.execute(
@@ -203,11 +214,13 @@ def _copy_passages(revision_id: int, passages: Sequence[Passage]) -> None:
         )
         numbers = iter([row[0] for row in cursor.fetchall()])
         with cursor.copy(f"COPY knowledge_chunk ({_COLUMNS}) FROM STDIN") as copy:
-            for row in _rows(revision_id, passages, numbers):
+            for row in _rows(revision_id, name, passages, numbers):
                 copy.write_row(row)
 
 
-def _rows(revision_id: int, passages: Iterable[Passage], numbers: Iterator[int]) -> Iterator[tuple[object, ...]]:
+def _rows(
+    revision_id: int, name: str, passages: Iterable[Passage], numbers: Iterator[int]
+) -> Iterator[tuple[object, ...]]:
     for passage in passages:
         pk = next(numbers)
         path = [clean(title) for title in passage.heading_path]
@@ -219,12 +232,12 @@ def _rows(revision_id: int, passages: Iterable[Passage], numbers: Iterator[int])
             *(passage.start, passage.end, passage.token_count, _digest(text), True, 1, 0, None),
         )
         for leaf in passage.leaves:
-            yield _leaf_row(next(numbers), revision_id, pk, path, leaf)
+            yield _leaf_row(next(numbers), revision_id, pk, (name, path), leaf)
 
 
-def _leaf_row(pk: int, revision_id: int, parent: int, path: list[str], leaf: Leaf) -> tuple[object, ...]:
+def _leaf_row(pk: int, revision_id: int, parent: int, titles: tuple[str, list[str]], leaf: Leaf) -> tuple[object, ...]:
     text, prefix = clean(leaf.text), clean(leaf.prefix)
-    searched = searchable_text(path, text)
+    searched = searchable_text(*titles, text)
     tokens = tokenise(searched)
     return (
         *(pk, revision_id, parent, Chunk.Level.LEAF.value, leaf.ordinal, text, prefix, []),

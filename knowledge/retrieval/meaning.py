@@ -15,7 +15,7 @@ from knowledge.retrieval.permitted import Permitted, SearchedBase
 from knowledge.retrieval.trace import Trace
 from knowledge.retrieval.vectors import Asked
 from portal.gateway.models import ModelEndpoint
-from portal.kernel.errors import Unavailable
+from portal.kernel.errors import Invalid, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +31,13 @@ def ask(permitted: Permitted, query: str, trace: Trace) -> list[tuple[Asked, Per
             detail["model"] = endpoint.name
             try:
                 vector = embedder_for(endpoint).embed_queries([query])[0]
-            except Unavailable as error:
+                space = space_of(endpoint)
+            except (Unavailable, Invalid) as error:
                 logger.warning("query embedding is away: %s", error.code)
                 detail["away"] = error.code
                 trace.warn("embedding_away", "The embedding model is away; this was searched by words only.")
                 continue
-            asked.append((Asked(space_of(endpoint), vector), _cut(permitted, bases)))
+            asked.append((Asked(space, vector), _cut(permitted, bases)))
     return asked
 
 

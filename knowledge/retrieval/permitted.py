@@ -101,8 +101,8 @@ def _leaves(sql: str, params: tuple[object, ...]) -> dict[int, int]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH permitted (revision_id, base_id) AS ({sql}) "  # noqa: S608 (compiled by Django, values bound)
-            "SELECT base_id, sum(r.chunk_count) FROM permitted JOIN knowledge_revision r ON r.id = revision_id "
-            "GROUP BY base_id",
+            "SELECT permitted.base_id, sum(r.chunk_count) FROM permitted JOIN knowledge_revision r ON r.id = revision_id "
+            "GROUP BY permitted.base_id",
             params,
         )
         return {base: int(leaves) for base, leaves in cursor.fetchall()}
