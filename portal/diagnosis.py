@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import redis
@@ -87,13 +88,17 @@ def _settings() -> Check:
 
 def _folder() -> Check:
     folder = locations.data_dir()
-    private = [folder / "secrets.json", folder / "run", folder / "files", *folder.glob("postgres1*")]
-    found = [path for path in (folder, *private) if path.exists()]
-    open_ones = [path.name or str(path) for path in found if stat.S_IMODE(path.stat().st_mode) & 0o077]
+    # Behind a closed folder nothing is open, whatever its own mode.
+    inside = (folder / "secrets.json", folder / "run", folder / "log", folder / "files", *folder.glob("postgres1*"))
+    open_ones = [path.name for path in inside if _open_to_others(folder) and _open_to_others(path)]
     if not open_ones:
         return Check("data_folder", True, str(folder))
     advice = _("Others on this machine may look in. Run: chmod -R go= '%(folder)s'") % {"folder": folder}
     return Check("data_folder", False, ", ".join(open_ones), advice)
+
+
+def _open_to_others(path: Path) -> bool:
+    return path.exists() and bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 
 
 def _disk() -> Check:

@@ -22,6 +22,7 @@ from portal.kernel.errors import ArchwayError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 STEADY_SECONDS = 60.0  # having run so long, a program begins its pauses anew
+IMPATIENCE_SECONDS = 1.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Say = Callable[[str], None]
@@ -58,15 +59,15 @@ class Supervisor:
         self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._due: list[tuple[float, int, Service]] = []
         self._order = count()
-        self._stopping = False
+        self._asked: float | None = None  # when we were asked to stop
+        self._ending: list[Service] = []  # what is being stopped at the moment
 
     def __enter__(self) -> Supervisor:
-        self._former = {number: signal.signal(number, _ask_to_stop) for number in STOP_SIGNALS}
+        self._former = {number: signal.signal(number, self._on_stop_signal) for number in STOP_SIGNALS}
         return self
 
     def __exit__(self, *error: object) -> None:
-        for number in STOP_SIGNALS:
-            signal.signal(number, self._hurry)
+        self._asked = self._asked or time.monotonic()
         self._stop_all()
         for number, handler in self._former.items():
             signal.signal(number, handler)
@@ -127,22 +128,23 @@ class Supervisor:
 
     def _stop_all(self) -> None:
         for tier in sorted({service.tier for service in self._services}, reverse=True):
-            members = [service.child for service in self._services if service.tier == tier and service.child]
+            self._ending = [service for service in self._services if service.tier == tier]
+            members = [service.child for service in self._ending if service.child]
             threads = [threading.Thread(target=child.stop, name=f"{child.name}-stop") for child in members]
             for thread in threads:
                 thread.start()
             for thread in threads:
                 thread.join()
 
-    def _hurry(self, number: int, frame: FrameType | None) -> None:
-        """Asked a second time while stopping: the next, harder signal for everybody at once."""
-        for service in self._services:
-            if service.child:
-                service.child.send(service.program.stop[min(1, len(service.program.stop) - 1)][0])
-
-
-def _ask_to_stop(number: int, frame: FrameType | None) -> NoReturn:
-    raise StopRequested
+    def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._asked is None:
+            self._asked = time.monotonic()
+            raise StopRequested
+        # Programs like `timeout` send a signal twice; only a later one is a person who loses patience.
+        if time.monotonic() - self._asked > IMPATIENCE_SECONDS:
+            for service in self._ending:
+                if service.child:
+                    service.child.send(service.program.stop[min(1, len(service.program.stop) - 1)][0])
 
 
 def run_to_end(program: Program, log_folder: Path, echo: Echo) -> None:

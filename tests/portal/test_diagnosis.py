@@ -64,8 +64,11 @@ def test_servers_that_are_down_are_named_with_the_command_that_starts_them(
 
 def test_a_folder_that_lets_others_in_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHWAY_DATA_DIR", str(tmp_path))
+    (tmp_path / "files").mkdir(mode=0o755)
+    tmp_path.chmod(0o700)
     assert diagnosis._folder().ok
     tmp_path.chmod(0o755)
+    assert diagnosis._folder().detail == "files"
     assert not diagnosis._folder().ok
     assert "chmod" in diagnosis._folder().advice
 

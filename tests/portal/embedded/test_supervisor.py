@@ -109,6 +109,16 @@ def test_a_signal_ends_every_process_even_one_that_ignores_term(supervised: Supe
     assert supervised.all_gone()
 
 
+def test_a_signal_that_arrives_twice_still_ends_in_order(supervised: Supervised) -> None:
+    supervised.births(2)
+    supervised.process.send_signal(signal.SIGINT)
+    supervised.process.send_signal(signal.SIGTERM)
+    said, _ = supervised.process.communicate(timeout=PATIENCE)
+    assert supervised.process.returncode == 0
+    assert said.endswith("stopped\n")
+    assert supervised.all_gone()
+
+
 def test_kill_9_of_the_supervisor_ends_its_children(supervised: Supervised) -> None:
     births = supervised.births(2)
     grandchild = births["stubborn"][1]
