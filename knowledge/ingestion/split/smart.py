@@ -1,8 +1,8 @@
 """Smart splitting: sections first, so that a passage has one subject and one path of titles.
 
-Decides alone which sections share a passage: a section with those below it while they fit, and
-neighbours of one parent that are each smaller than a leaf. A passage never goes on past a heading of
-its own level or above otherwise, nor past a sheet or slide.
+Decides alone which sections share a passage: neighbours of one parent, or a parent and those below it,
+that are each no larger than a leaf, so that each is one leaf under its own heading. Otherwise a
+passage holds one section; it never goes on past a heading above its own, nor past a sheet or slide.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ def _may_join(group: Sequence[Section], section: Section, size: int, leaf: int) 
     first = group[0]
     if (first.sheet, first.slide) != (section.sheet, section.slide):
         return False
+    if any(one.tokens > leaf or one.atoms[-1].opens for one in (*group, section)):
+        return False
     if sum(one.tokens for one in group) + section.tokens > size:
         return False
     if section.level > first.level:
         return section.path[: len(first.path)] == first.path
-    siblings = section.level == first.level and section.path[:-1] == first.path[:-1]
-    return siblings and section.level > 0 and all(one.tokens <= leaf for one in (*group, section))
+    return section.level == first.level and section.path[:-1] == first.path[:-1]

@@ -77,6 +77,13 @@ def assert_placed(doc: ParsedDocument, passages: tuple[Passage, ...]) -> None:
         if not body:
             following = [block for block in doc.blocks if block.start >= passage.end][:1]
             assert all((one.sheet, one.slide) != (passage.sheet, passage.slide) for one in following)
+        else:
+            assert inside[-1].kind != "heading"
+            # Past the headings that open it, a passage meets only headings below or beside its first.
+            opening = next(index for index, block in enumerate(inside) if block.kind != "heading")
+            depth = len(inside[0].heading_path) if opening else len(inside[0].heading_path) - 1
+            later = [block for block in inside[opening:] if block.kind == "heading"]
+            assert all(len(block.heading_path) >= depth for block in later)
 
 
 @pytest.mark.parametrize("batch", range(BATCHES))
