@@ -64,7 +64,9 @@ def test_a_file_goes_through_parse_and_split_in_one_run() -> None:
     stages = [ParseTransformation(parse=parse), SplitTransformation(counter=CharacterCounter())]
     nodes = run(stages, [source_node(source)])
     assert [passage.text for passage in passages_of(nodes)] == ["制度.txt"]
-    assert nodes[1].parent_node.node_id == nodes[0].node_id
+    parent = nodes[1].parent_node
+    assert parent is not None
+    assert parent.node_id == nodes[0].node_id
 
 
 def test_texts_are_embedded_in_batches_and_progress_is_told() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from knowledge.ingestion.blocks import Block, ParsedDocument, assemble
 from knowledge.ingestion.split import (
+    Leaf,
     Passage,
     SplitSettings,
     TidyRules,
@@ -26,6 +27,10 @@ COUNTER = CharacterCounter()
 
 def made(*blocks: Block) -> ParsedDocument:
     return assemble("text/plain", blocks)
+
+
+def parts_of(passages: tuple[Passage, ...]) -> list[Passage | Leaf]:
+    return [*passages, *(leaf for one in passages for leaf in one.leaves)]
 
 
 def texts(passages: tuple[Passage, ...]) -> list[str]:
@@ -127,7 +132,7 @@ def test_each_part_of_a_large_table_begins_with_its_head_and_ends_with_a_row() -
     doc = made(Block("table", big_table(300)))
     passages = split(doc, COUNTER)
     assert len(passages) > 3
-    for part in [*passages, *(leaf for one in passages for leaf in one.leaves)]:
+    for part in parts_of(passages):
         assert part.text.startswith("| 名称 | 值 |\n|---|---|\n| 项")
         assert part.text.endswith("|")
         assert doc.text[part.start : part.end] == part.text.removeprefix(part.prefix)
@@ -261,7 +266,7 @@ def test_the_real_counter_of_the_local_model_is_kept_to() -> None:
     )
     passages = split(doc, counter)
     leaves = [leaf for one in passages for leaf in one.leaves]
-    assert max(counter.count([part.text for part in (*passages, *leaves)])) <= counter.max_tokens
+    assert max(counter.count([part.text for part in parts_of(passages)])) <= counter.max_tokens
     assert "".join(char for leaf in leaves for char in leaf.text if char == "ﷺ") == "ﷺ" * 500
     embedded = embedding_texts([(leaf, one) for one in passages for leaf in one.leaves], "标题 " * 100, counter)
     assert max(counter.count(embedded)) <= counter.max_tokens
