@@ -69,6 +69,7 @@ def pdf(
     pages: Sequence[Page | str],
     outline: Sequence[Mark] = (),
     to_unicode: bytes = b"",
+    title: str = "",
 ) -> bytes:
     """A whole file. `to_unicode` is the map of F5, for instance from `to_unicode_map`."""
     objects: list[bytes] = [b"", b"", b""]  # catalogue, page tree and outline root, filled in at the end
@@ -104,7 +105,7 @@ def pdf(
     form = f"/AcroForm << /Fields [{' '.join(f'{n} 0 R' for n in fields)}] >>" if fields else ""
     objects[0] = f"<< /Type /Catalog /Pages 2 0 R {marks} {form} >>".encode()
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(f'{k} 0 R' for k in kids)}] /Count {len(kids)} >>".encode()
-    return _file(objects)
+    return _file(objects, _add(objects, f"<< /Title <{_hex(title)}> >>".encode()) if title else 0)
 
 
 def to_unicode_map(pairs: dict[int, str]) -> bytes:
@@ -162,7 +163,7 @@ def _outline(objects: list[bytes], outline: Sequence[Mark], kids: Sequence[int],
     for i, mark in enumerate(outline):
         page = pages[mark.page - 1]
         height = page.box[3] if isinstance(page, Page) else A4[3]
-        title = (b"\xfe\xff" + mark.title.encode("utf-16-be")).hex()
+        title = _hex(mark.title)
         ahead = f"/Next {first + i + 1} 0 R" if i + 1 < len(outline) else ""
         behind = f"/Prev {first + i - 1} 0 R" if i else ""
         target = f"/Dest [{kids[mark.page - 1]} 0 R /XYZ 0 {height - mark.top} 0]"
@@ -177,7 +178,11 @@ def _add(objects: list[bytes], body: bytes) -> int:
     return len(objects)
 
 
-def _file(objects: Sequence[bytes]) -> bytes:
+def _hex(words: str) -> str:
+    return (b"\xfe\xff" + words.encode("utf-16-be", "surrogatepass")).hex()
+
+
+def _file(objects: Sequence[bytes], info: int) -> bytes:
     out = bytearray(b"%PDF-1.7\n")
     offsets: list[int] = []
     for number, body in enumerate(objects, start=1):
@@ -186,5 +191,6 @@ def _file(objects: Sequence[bytes]) -> bytes:
     start = len(out)
     out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
     out += b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    out += b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    more = b"/Info %d 0 R " % info if info else b""
+    out += b"trailer\n<< /Size %d /Root 1 0 R %s>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, more, start)
     return bytes(out)

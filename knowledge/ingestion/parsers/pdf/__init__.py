@@ -7,6 +7,7 @@ page and place of each block; and when a PDF is refused instead of coming out em
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import pypdfium2 as pypdfium
@@ -14,7 +15,7 @@ import pypdfium2 as pypdfium
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
 from portal.kernel.errors import ParseError
 
-from .cleaning import is_cjk_char, scrub
+from .cleaning import is_cjk_char
 from .fallback import SecondReader
 from .furniture import without_furniture
 from .glyphs import Faces
@@ -22,6 +23,7 @@ from .headings import blocks_with_paths, read_outline
 from .opening import has_page_objects, open_document
 from .page import PageError, PageResult, read_page
 from .paragraphs import Draft, joined_lines
+from .strings import metadata_of
 
 MIME = "application/pdf"
 _METADATA = ("Author", "Subject", "Keywords", "Creator", "CreationDate", "ModDate")
@@ -51,23 +53,25 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
     """
     document, given = open_document(source, context)
     try:
-        document.init_forms()
+        with suppress(pypdfium.PdfiumError):  # without it the fields stay empty, and the rest is read
+            document.init_forms()
         with SecondReader(given) as second:
             reading = _read_pages(document, second, context)
         if not any(reading.pages):
             raise _nothing_read(source, reading)
         drafts, warnings = _flowing(reading)
         blocks = blocks_with_paths(drafts, read_outline(document, reading.heights))
-        return assemble(
+        parsed = assemble(
             MIME,
             blocks,
             warnings=warnings,
             page_count=len(reading.pages),
-            title=scrub(document.get_metadata_value("Title")).strip(),
-            metadata={
-                key.lower(): value for key in _METADATA if (value := scrub(document.get_metadata_value(key)).strip())
-            },
+            title=metadata_of(document, "Title"),
+            metadata={key.lower(): value for key in _METADATA if (value := metadata_of(document, key))},
         )
+        if not parsed.text:
+            raise _nothing_read(source, reading)
+        return parsed
     finally:
         document.close()
 
@@ -98,7 +102,7 @@ def _take(reading: _Reading, page: PageResult, number: int, second: SecondReader
     if page.garbled:
         drafts = second.page(number, page.canvas)
         (reading.second if drafts else reading.garbled).append(number)
-    elif not drafts and page.pictures:
+    elif page.pictures and all(draft.kind == "note" for draft in drafts):
         reading.without_text.append(number)
     reading.pages.append(drafts)
     reading.heights.append(page.canvas.height)

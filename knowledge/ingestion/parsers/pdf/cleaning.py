@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .glyphs import RIGHT, Glyphs
+from .glyphs import LAST_CODE, RIGHT, Glyphs, code_set
 
 REPLACEMENT = 0xFFFD
 SOFT_HYPHEN = 0xAD
-_INVISIBLE = np.array(
-    [SOFT_HYPHEN, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF, 0xFFFE, 0xFFFF],
-    np.uint32,
+_INVISIBLE = code_set(
+    SOFT_HYPHEN, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF, 0xFFFE, 0xFFFF
 )
 # Where Symbol and Wingdings put their bullets once a PDF maps them to the private use area.
 _BULLETS = {0xF0B7, 0xF0A7, 0xF06C, 0xF06E, 0xF075, 0xF076, 0xF0D8, 0xF0FC, 0xF0E8}
@@ -74,13 +73,13 @@ def clean_glyphs(glyphs: Glyphs) -> tuple[Glyphs, int]:
     code[at] = 0x10000 + ((code[at] - 0xD800) << 10) + (code[at + 1] - 0xDC00)
     joined = np.zeros(len(code), np.bool_)
     joined[at + 1] = True
-    lone = (high & ~pair) | (low & ~joined) | (code > 0x10FFFF)
+    lone = (high & ~pair) | (low & ~joined) | (code > LAST_CODE)
     code[lone] = REPLACEMENT
     # A soft hyphen that takes room was drawn: it is the hyphen that one sees, at a line's end or in a word.
     drawn = (code == SOFT_HYPHEN) & (glyphs.box[:, 2] - glyphs.box[:, 0] > 0.1 * glyphs.em)
     code[drawn & (glyphs.frame == RIGHT)] = 0x2D
     control = (code < 0x20) | ((code >= 0x7F) & (code < 0xA0))
-    drop = joined | control | np.isin(code, _INVISIBLE)
+    drop = joined | control | _INVISIBLE[code]
     private = (code >= 0xE000) & (code < 0xF900)
     if private.any():
         code[np.isin(code, list(_BULLETS))] = 0x2022

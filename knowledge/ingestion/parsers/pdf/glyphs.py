@@ -29,10 +29,24 @@ NONE, GUESSED, TYPED = range(3)
 SKEW_DEGREES = 12.0
 BOLD_NAME = re.compile(r"bold|black|heavy|semibold|demi(?!light)|simhei|[-_,]B(?:d|$)", re.IGNORECASE)
 FORCE_BOLD = 1 << 18
-MONO_NAME = re.compile(r"courier|mono(?!type)|consol|menlo|fira ?code|source ?code|cmtt|sftt|lmtt", re.IGNORECASE)
+MONO_NAME = re.compile(
+    r"courier|mono(?!type)|nimbusmon|typewriter|inconsolata|lettergothic|consol|menlo"
+    r"|fira ?code|source ?code|cmtt|sftt|lmtt",
+    re.IGNORECASE,
+)
 HYPHEN_MARKS = (0x0002, 0xFFFE)  # PDFium's stand-ins for a hyphen that ends a line
-SPACES = frozenset((0x09, 0x0A, 0x0D, 0x20, 0xA0, 0x3000, *range(0x2000, 0x200B), 0x202F, 0x205F))
 
+LAST_CODE = 0x10FFFF
+
+
+def code_set(*codes: int) -> NDArray[np.bool_]:
+    """A set of characters to look codes up in: `members[code]`, for codes up to LAST_CODE."""
+    members = np.zeros(LAST_CODE + 1, np.bool_)
+    members[list(codes)] = True
+    return members
+
+
+SPACES = code_set(0x09, 0x0A, 0x0D, 0x20, 0xA0, 0x3000, *range(0x2000, 0x200B), 0x202F, 0x205F)
 _HANDLE = ctypes.c_void_p
 _INT = ctypes.c_int
 
@@ -48,7 +62,7 @@ def bind(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
 _unicode_at = bind("FPDFText_GetUnicode", ctypes.c_uint, _HANDLE, _INT)
 _loose_box_at = bind("FPDFText_GetLooseCharBox", _INT, _HANDLE, _INT, _HANDLE)
 _origin_at = bind("FPDFText_GetCharOrigin", _INT, _HANDLE, _INT, _HANDLE, _HANDLE)
-_object_at = bind("FPDFText_GetTextObject", _HANDLE, _HANDLE, _INT)
+_object_at = bind("FPDFText_GetTextObject", ctypes.c_size_t, _HANDLE, _INT)
 _generated_at = bind("FPDFText_IsGenerated", _INT, _HANDLE, _INT)
 _hyphen_at = bind("FPDFText_IsHyphen", _INT, _HANDLE, _INT)
 _map_error_at = bind("FPDFText_HasUnicodeMapError", _INT, _HANDLE, _INT)
@@ -147,8 +161,8 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
     handle = ctypes.cast(textpage, ctypes.c_void_p).value
     count = max(pdfium.FPDFText_CountChars(textpage), 0)
     code = np.fromiter(map(_unicode_at, repeat(handle), range(count)), np.uint32, count)
-    owner = np.fromiter((value or 0 for value in map(_object_at, repeat(handle), range(count))), np.uint64, count)
-    blank = np.isin(code, list(SPACES)) | (owner == 0)
+    owner = np.fromiter(map(_object_at, repeat(handle), range(count)), np.uint64, count)
+    blank = SPACES[np.minimum(code, LAST_CODE)] | (owner == 0)
     visible = np.flatnonzero(~blank)
     if not len(visible):
         return None
@@ -165,13 +179,13 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
     )
     em, frame, bold, mono = _styles(handle, owner, visible, canvas.turns, fonts)
     x, y = canvas.points(origin[visible, 0], origin[visible, 1])
-    breaks = np.cumsum(np.isin(code, (0x0A, 0x0D)))
+    breaks = np.cumsum((code == 0x0A) | (code == 0x0D))
     before = np.concatenate([[-1], visible[:-1]])
     typing = np.concatenate([[0], np.cumsum(blank & (owner != 0))])
     typed = typing[visible] - typing[before + 1]
     codes = code[visible]
     garbled = _is_garbled(handle, visible, codes)
-    for mark in np.flatnonzero(np.isin(codes, HYPHEN_MARKS)):
+    for mark in np.flatnonzero((codes == HYPHEN_MARKS[0]) | (codes == HYPHEN_MARKS[1])):
         if _hyphen_at(handle, int(visible[mark])) == 1:
             codes[mark] = 0x2D
     return Glyphs(

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pypdfium2 as pypdfium
+import pypdfium2.raw as pdfium
 
 from knowledge.ingestion.blocks import Block
 
-from .cleaning import is_cjk_char, scrub
+from .cleaning import is_cjk_char
 from .paragraphs import LEADER, SENTENCE_END, Draft
+from .strings import title_of
 
 MAX_BOOKMARKS = 20_000
 MAX_DEPTH = 6
@@ -30,6 +32,14 @@ _CHAPTER_RANK = {"编": 1, "篇": 1, "部": 1, "章": 2, "节": 3}
 _NUMBERING = re.compile(
     r"(?:chapter|appendix|part|section|第)?[\divxa-z一二三四五六七八九十.\-]{0,8}[章节篇部编]?[:：.、)]?", re.IGNORECASE
 )
+# Where the views of a bookmark's target hold the top edge.
+_TOP_IN_VIEW = {
+    pdfium.PDFDEST_VIEW_XYZ: 1,
+    pdfium.PDFDEST_VIEW_FITH: 0,
+    pdfium.PDFDEST_VIEW_FITBH: 0,
+    pdfium.PDFDEST_VIEW_FITR: 3,
+}
+_LOOSE = re.compile(r"[\s\-‐‑–—]+")
 _WORD = re.compile(r"\w")
 
 
@@ -49,13 +59,14 @@ def read_outline(document: pypdfium.PdfDocument, heights: Sequence[float]) -> li
     for count, entry in enumerate(document.get_toc(max_depth=MAX_DEPTH)):
         if count >= MAX_BOOKMARKS:
             break
-        title = " ".join(scrub(entry.get_title() or "").split())
+        title = " ".join(title_of(entry.raw).split())
         target = entry.get_dest()
         page = target.get_index() if target is not None else None
         if not title or page is None or not 0 <= page < len(heights):
             continue
-        _, view = target.get_view()
-        y = view[1] if len(view) >= 2 else view[0] if len(view) == 1 else None
+        mode, view = target.get_view()
+        at = _TOP_IN_VIEW.get(mode)
+        y = view[at] if at is not None and len(view) > at else None
         top = heights[page] - y if y else None
         found.append(Bookmark(title[:300], entry.level + 1, page + 1, top))
     return found
@@ -154,7 +165,7 @@ def _unmatched(outline: Sequence[Bookmark], matched: dict[int, Draft]) -> Iterat
 
 
 def _plain(text: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", text).split()).casefold()
+    return _LOOSE.sub("", unicodedata.normalize("NFKC", text)).casefold()
 
 
 def _match_outline(drafts: Sequence[Draft], outline: Sequence[Bookmark]) -> tuple[dict[int, Draft], list[Draft]]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pypdfium2.raw as pdfium
 
-from .cleaning import clean_glyphs, scrub
+from .cleaning import clean_glyphs
 from .columns import in_reading_order
 from .glyphs import DOWN, SKEWED, Canvas, Faces, Glyphs, canvas_of, read_glyphs
 from .paragraphs import Draft, drafts_of_region
 from .pieces import Piece, Reading, mark_vertical_writing, pieces_of
 from .rules import grids_of, read_drawing
+from .strings import contents_of
 from .tables import Table, ruled_tables
 
 OVERFLOW = 2.0  # points outside the page at which text still counts as on it
@@ -95,24 +95,13 @@ def _annotations(page: Any, canvas: Canvas, number: int) -> tuple[list[Draft], b
             continue
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
         fields = fields or kind in _FILLED_IN
-        if kind in _NOTES and (text := _contents(annotation)):
+        if kind in _NOTES and (text := contents_of(annotation)):
             rect = pdfium.FS_RECTF()
             pdfium.FPDFAnnot_GetRect(annotation, rect)
             box = canvas.boxes(np.array([[rect.left, rect.bottom, rect.right, rect.top]], np.float64))[0]
             notes.append(Draft("note", text, number, (box[0], box[1], box[2], box[3]), 0.0))
         pdfium.FPDFPage_CloseAnnot(annotation)
     return notes, fields
-
-
-def _contents(annotation: Any) -> str:
-    size = pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", None, 0)
-    if size <= 2:
-        return ""
-    buffer = ctypes.create_string_buffer(size)
-    pdfium.FPDFAnnot_GetStringValue(
-        annotation, b"Contents", ctypes.cast(buffer, ctypes.POINTER(pdfium.FPDF_WCHAR)), size
-    )
-    return scrub(buffer.raw[: size - 2].decode("utf-16-le", "replace")).strip()
 
 
 def _with_fields(

@@ -70,6 +70,13 @@ def test_an_image_only_pdf_has_no_text(tmp_path: Path) -> None:
     assert refusal(tmp_path, pdf([Page("", image=True)])) == "no_text"
 
 
+def test_a_picture_with_nothing_but_a_note_still_counts_as_a_page_without_text(tmp_path: Path) -> None:
+    scan = Page("", image=True, notes=[Placed("check this scan")])
+    parsed = read(tmp_path, pdf([scan, text(72, 700, "Words")]))
+    assert "check this scan" in parsed.text
+    assert parsed.warnings == ("pages_without_text: no text layer on page 1 (images only).",)
+
+
 def test_pages_that_are_pictures_among_pages_of_text_are_named_in_a_warning(tmp_path: Path) -> None:
     pages = [Page("", image=True), Page("", image=True), Page(text(72, 700, "Words on page three"), image=True)]
     parsed = read(tmp_path, pdf(pages))
@@ -126,6 +133,13 @@ def test_nul_and_lone_surrogates_never_reach_the_text(tmp_path: Path) -> None:
     assert "\x00" not in parsed.text and "\x07" not in parsed.text
     assert parsed.text.replace("\ufffd", "").replace(" ", "") == "EEEE\U0001f600E"
     assert parsed.warnings[0].startswith("characters_removed: 3 ")
+
+
+def test_titles_with_lone_surrogates_and_nul_are_mended(tmp_path: Path) -> None:
+    data = pdf([text(72, 700, "Words.")], [Mark("Part\ud83d one", 1)], title="Deep\x00 \udc00sea")
+    parsed = read(tmp_path, data)
+    assert parsed.blocks[0].heading_path == ("Part\ufffd one",)
+    assert parsed.title == "Deep \ufffdsea"
 
 
 def test_a_letter_outside_the_basic_plane_comes_out_whole(tmp_path: Path) -> None:
