@@ -42,7 +42,7 @@ MAX_TEXTS = 2048  # as at OpenAI
 LIMITS: dict[Lane, int] = {"query": 512, "passage": 4096}
 
 _PREFIXES: dict[Lane, str] = {"query": QUERY, "passage": PASSAGE}
-_NAMES = {MODEL, SPACE}
+_NAMES = (MODEL, SPACE)
 _TYPES = {401: "authentication_error", 429: "rate_limit_error", 503: "server_error", 500: "server_error"}
 
 
@@ -73,7 +73,7 @@ class EmbeddingRequest:
         """Raises `Invalid`, or `NotFound` for a model that is not served here."""
         try:
             data = json.loads(body)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # the latter for deep nesting
             raise Invalid("The body is not JSON.", code="invalid_json") from error
         if not isinstance(data, dict):
             raise Invalid("The body must be a JSON object.", code="invalid_json")

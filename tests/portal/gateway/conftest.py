@@ -1,4 +1,4 @@
-"""The real model, built once for the tests of this folder."""
+"""The real model, built once for the tests of the gateway."""
 
 from __future__ import annotations
 
