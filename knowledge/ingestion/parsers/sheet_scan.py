@@ -24,6 +24,7 @@ _CELL = re.compile(
     r"(?:/>|>(?:(<f)(?: [^>]*)?(?:/>|>[^<]*</f>))?(?:<v>([^<]*)</v>|<v/>)?</c>)"
 )
 _ROOT = re.compile(r'\s*(?:<\?xml version="1\.[01]"(?: encoding="(?:utf|UTF)-8")?[^>]*\?>)?\s*(<worksheet[^>]*>)')
+_UNUSUAL = re.compile(r"&|<!|[\x00-\x08\x0b-\x1f]")
 _NUMBER = re.compile(r'\br="([0-9]{1,7})"')
 _MERGE = re.compile(r'<mergeCell\s[^>]*?\bref="([^"]{1,40})"')
 _ROW_END, _DATA_END = "</row>", "</sheetData>"
@@ -106,7 +107,7 @@ def scan_of(head: bytes, stream: Readable) -> Scan | None:
 
 def usual_cells(content: str) -> list[UsualCell] | None:
     """The cells of a row, or None unless every one of them is written in the usual way."""
-    if "&" in content or "<!" in content:
+    if _UNUSUAL.search(content):
         return None
     cells: list[UsualCell] = _CELL.findall(content)
     return cells if len(cells) == content.count("<c ") + content.count("<c>") + content.count("<c/>") else None
