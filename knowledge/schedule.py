@@ -22,8 +22,11 @@ WITH open AS (
     FROM knowledge_revision
    WHERE status IN ('pending', 'parsing', 'segmenting', 'vectorizing')
 ), person AS (
-  SELECT created_by_id, count(*) FILTER (WHERE claimed_by <> '') AS running, max(served_at) AS served
-    FROM open GROUP BY created_by_id
+  SELECT o.created_by_id, o.running, (
+           SELECT max(r.served_at) FROM knowledge_revision r
+            WHERE r.created_by_id IS NOT DISTINCT FROM o.created_by_id
+              AND r.served_at > clock_timestamp() - interval '1 hour') AS served
+    FROM (SELECT created_by_id, count(*) FILTER (WHERE claimed_by <> '') AS running FROM open GROUP BY 1) o
 ), heavy AS (
   SELECT count(*) AS running FROM open WHERE claimed_by <> '' AND stage = 'parse' AND size > %(heavy)s
 )

@@ -252,6 +252,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+if TESTING:  # five people a test, hashed as for production, would take longer than the tests
+    PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 _mail = urlsplit(_env("ARCHWAY_MAIL_URL"))
 MAIL_CONFIGURED = bool(_mail.hostname)
 EMAIL_BACKEND = (

@@ -140,6 +140,7 @@ class Revision(PublicId):
                 condition=Q(status__in=["parsing", "segmenting", "vectorizing"]),
             ),
             models.Index(fields=["base", "-queued_at"], name="revision_history"),
+            models.Index(fields=["created_by", "-served_at"], name="revision_served"),
             models.Index(F("status"), F("finished_at").desc(), name="revision_finished"),
         ]
 
