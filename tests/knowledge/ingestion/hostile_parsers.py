@@ -126,7 +126,7 @@ def scratch_files(source: Source, context: ParseContext) -> ParsedDocument:
     return assemble("text/plain", [Block(kind="paragraph", text=" ".join(found))])
 
 
-def _connect(family: int, address: object) -> None:
+def _connect(family: int, address: str | tuple[str, int]) -> None:
     with socket.socket(family) as connection:
         connection.settimeout(2)
         connection.connect(address)

@@ -86,7 +86,7 @@ def test_vectors_come_back_as_they_were_with_the_signs_of_the_centred_ones(revis
     space = make_space(dimensions=16, mean=[0.1] * 16)
     write(revision, passages_of("one", "two", "three"))
     waiting = store.leaves_without_vectors(revision.pk, space.pk, 2)
-    assert [text for _, text in waiting] == ["one", "two"]
+    assert [text for _, text in waiting] == ["a\none", "a\ntwo"]
     vectors = unit(np.random.default_rng(1).normal(size=(2, 16)))
     store.write_vectors(revision, 1, space, [pk for pk, _ in waiting], vectors)
     store.write_vectors(revision, 1, space, [pk for pk, _ in waiting], vectors)
@@ -94,7 +94,7 @@ def test_vectors_come_back_as_they_were_with_the_signs_of_the_centred_ones(revis
     for (pk, _), vector in zip(waiting, vectors, strict=True):
         assert np.allclose(np.asarray(rows[pk].halfvec), vector, atol=1e-3)
         assert str(rows[pk].bits) == "".join("1" if value > 0.1 else "0" for value in vector)
-    assert [text for _, text in store.leaves_without_vectors(revision.pk, space.pk, 9)] == ["three"]
+    assert [text for _, text in store.leaves_without_vectors(revision.pk, space.pk, 9)] == ["a\nthree"]
     with pytest.raises(Conflict):
         store.write_vectors(revision, 2, space, [waiting[0][0]], vectors[:1])
 
@@ -109,7 +109,7 @@ def test_a_second_revision_takes_over_the_vectors_of_equal_leaves(revision: Revi
     second = claimed_revision(revision.document)
     write(second, passages_of("new", "kept"))
     assert store.reuse_vectors(second, 1, space) == 1
-    assert [text for _, text in store.leaves_without_vectors(second.pk, space.pk, 9)] == ["new"]
+    assert [text for _, text in store.leaves_without_vectors(second.pk, space.pk, 9)] == ["a\nnew"]
 
 
 def test_dropping_chunks_takes_their_vectors_along(revision: Revision) -> None:
