@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import count, groupby
 
 from knowledge.ingestion.blocks import ParsedDocument
-from knowledge.ingestion.split.atoms import Atom, Measure, atoms_of
+from knowledge.ingestion.split.atoms import Atom, Limits, Measure, atoms_of
 from knowledge.ingestion.split.embedding import embedding_text, embedding_texts
 from knowledge.ingestion.split.packing import passages_of
 from knowledge.ingestion.split.separators import separator_runs
@@ -46,7 +46,7 @@ def split(document: ParsedDocument, counter: TokenCounter, settings: SplitSettin
     Raises `Invalid` (`bad_pattern`, `pattern_too_slow`) for separators of `settings` that can not be used.
     """
     measure = Measure(counter)
-    atoms = atoms_of(document.text, document.blocks, measure)
+    atoms = atoms_of(document.text, document.blocks, Limits.of(settings, measure), measure)
     passages = (
         _with_questions(document, atoms, settings, measure)
         if settings.mode == "qa"
@@ -85,10 +85,9 @@ def _with_questions(
     """Tables of several columns row by row, question-answer blocks one by one, everything else smart."""
 
     def kind(atom: Atom) -> tuple[str, int]:
-        block = document.blocks[atom.block]
-        if block.kind == "qa":
+        if document.blocks[atom.block].kind == "qa":
             return "block", atom.block
-        return ("table", atom.block) if block.kind == "table" and block.text.count("\n") > 1 else ("text", -1)
+        return ("table", atom.block) if atom.kind == "row" and (atom.opens or atom.row is not None) else ("text", -1)
 
     passages: list[Passage] = []
     for (sort, block), group in groupby(atoms, kind):

@@ -113,8 +113,13 @@ def passages_of(
 
 
 def below_cap(text: str, part: Part, measure: Measure) -> list[Part]:
-    """The part, or halves of it where the whole counts more tokens than its atoms do one by one."""
-    if len(part) == 1 or measure.full([written(text, part)[1]])[0] <= measure.cap:
+    """The part, or halves of it where the whole counts more tokens than the cap allows.
+
+    The whole is counted only where the sum of its atoms comes near the cap.
+    """
+    if len(part) == 1 or cost(part) * 10 <= measure.room * 9:
+        return [part]
+    if measure.full([written(text, part)[1]])[0] <= measure.cap:
         return [part]
     middle = len(part) // 2
     return [*below_cap(text, part[:middle], measure), *below_cap(text, part[middle:], measure)]
@@ -145,18 +150,19 @@ def _passage(
     measure: Measure,
 ) -> Passage:
     prefix, whole, suffix = written(text, part)
+    counted = [_leaf(text, number, leaf, measure) for number, leaf in enumerate(leaves)]
     place = blocks[next((atom.block for atom in part if atom.kind != "heading"), part[0].block)]
     return Passage(
         ordinal=ordinal,
         text=whole,
         start=part[0].start,
         end=part[-1].end,
-        token_count=measure.full([whole])[0],
-        leaves=tuple(_leaf(text, number, leaf, measure) for number, leaf in enumerate(leaves)),
+        token_count=min(measure.cap, measure.base + sum(leaf.token_count - measure.base for leaf in counted)),
+        leaves=tuple(counted),
         heading_path=path_of(blocks, part),
         page=place.page,
         sheet=place.sheet,
-        rows=rows_of(blocks, part),
+        rows=rows_of(part),
         slide=place.slide,
         prefix=prefix,
         suffix=suffix,
@@ -180,21 +186,7 @@ def path_of(blocks: Sequence[Block], part: Part) -> tuple[str, ...]:
     return common
 
 
-def rows_of(blocks: Sequence[Block], part: Part) -> tuple[int, int] | None:
-    """First and last sheet row of a part. A table whose rows in the sheet are not consecutive keeps its own range."""
-    found: list[int] = []
-    for atom in part:
-        rows = blocks[atom.block].rows
-        if rows is None:
-            continue
-        lines = blocks[atom.block].text.count("\n") + 1
-        body, span = max(lines - 2, 0), rows[1] - rows[0] + 1
-        if atom.kind == "row" and atom.row is not None and span == body + 1:
-            found.append(rows[0] + 1 + atom.row)
-        elif atom.kind == "row" and atom.row is not None and span == body:
-            found.append(rows[0] + atom.row)
-        elif atom.kind == "row" and atom.opens and span in (body, body + 1):
-            found.append(rows[0])
-        else:
-            found.extend(rows)
-    return (min(found), max(found)) if found else None
+def rows_of(part: Part) -> tuple[int, int] | None:
+    """First and last sheet row of a part."""
+    found = [atom.rows for atom in part if atom.rows is not None]
+    return (min(first for first, _ in found), max(last for _, last in found)) if found else None

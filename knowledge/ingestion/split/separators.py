@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from knowledge.ingestion.blocks import Block
-from knowledge.ingestion.split.atoms import Atom, Measure, fitted
+from knowledge.ingestion.split.atoms import Atom, Limits, Measure, fitted
 from knowledge.ingestion.split.packing import Part
 from knowledge.ingestion.split.patterns import Clock, compiled, matches
 from knowledge.ingestion.split.shapes import SplitSettings
@@ -25,7 +25,7 @@ def separator_runs(
     cuts = sorted(set(_cuts(text, settings)) | _heading_cuts(blocks, settings.heading_level))
     groups: list[list[Atom]] = []
     last = -1
-    for atom in fitted(text, list(_cut_atoms(text, atoms, cuts)), measure):
+    for atom in fitted(text, list(_cut_atoms(text, atoms, cuts)), Limits.of(settings, measure), measure):
         segment = bisect_right(cuts, atom.start)
         if segment != last:
             groups.append([])

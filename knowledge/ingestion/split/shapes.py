@@ -12,7 +12,8 @@ SplitMode = Literal["smart", "separators", "qa", "rows"]
 class SplitSettings:
     """How a base splits its documents. Sizes are tokens of its embedding model.
 
-    `leaf_tokens` of 110 are about 160 Chinese or 450 English characters, the size that searches best.
+    `leaf_tokens` of 110 are about 160 Chinese or 450 English characters, the size that searches best; a
+    sentence of up to twice that stays whole.
     `overlap_tokens` repeats whole sentences at the start of the next passage. `separators` (plain text)
     and `patterns` (regular expressions, all of them together at most `pattern_seconds` for a document)
     and `heading_level` (a heading of this level or above opens a segment; 0 = none) belong to
@@ -55,8 +56,8 @@ class Passage:
     """What is returned and cited: consists of its leaves, and is written like one.
 
     `heading_path` holds the titles above all of its text, outermost first; `page`, `sheet` and `slide`
-    are where it starts; `rows` are the first and last row, counted from 1. `questions` are those of a
-    question-answer row, further routes to the passage.
+    are where it starts; `rows` are the first and last row, counted from 1; `token_count` is the sum over
+    its leaves. `questions` are those of a question-answer row, further routes to the passage.
     """
 
     ordinal: int

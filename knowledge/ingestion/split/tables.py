@@ -101,7 +101,7 @@ def question_passages(
             count = measure.full([piece])[0]
             place = Passage(ordinal, piece, start, end, count, (Leaf(0, piece, start, end, count),), block.heading_path)
             place = replace(place, page=block.page, sheet=block.sheet, slide=block.slide)
-            passages.append(replace(place, rows=rows_of(blocks, parts), questions=questions))
+            passages.append(replace(place, rows=rows_of(parts), questions=questions))
     return passages
 
 

@@ -19,6 +19,7 @@ from knowledge.ingestion.split import (
     split,
     tidy,
 )
+from knowledge.ingestion.split.sentences import sentences
 from portal.kernel.errors import Invalid
 from tests.knowledge.ingestion.split.counting import CharacterCounter
 
@@ -64,7 +65,7 @@ def test_a_character_of_several_code_points_is_not_torn_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentences"),
+    ("text", "expected"),
     [
         ("今天下雨。明天晴！后天呢？", ["今天下雨。", "明天晴！", "后天呢？"]),
         ("他说：“好。”然后走了。", ["他说：“好。”", "然后走了。"]),
@@ -73,9 +74,14 @@ def test_a_character_of_several_code_points_is_not_torn_apart() -> None:
         ("版本 1.2.3 已发布。见 a.example。", ["版本 1.2.3 已发布。", "见 a.example。"]),
     ],
 )
-def test_sentences_end_where_readers_end_them(text: str, sentences: list[str]) -> None:
-    passages = split(made(Block("paragraph", text)), COUNTER, SplitSettings(leaf_tokens=1))
-    assert [leaf.text for passage in passages for leaf in passage.leaves] == sentences
+def test_sentences_end_where_readers_end_them(text: str, expected: list[str]) -> None:
+    assert [text[start:end] for start, end in sentences(text, 0, len(text))] == expected
+
+
+def test_text_without_punctuation_keeps_to_the_chosen_size_too() -> None:
+    doc = made(Block("paragraph", "word " * 3_000), Block("paragraph", "字" * 3_000))
+    passages = split(doc, COUNTER, SplitSettings(passage_tokens=50, leaf_tokens=30))
+    assert max(passage.token_count for passage in passages) <= 50 + COUNTER.base
 
 
 def test_a_heading_whose_text_recurs_in_the_body_is_found_by_its_place() -> None:
