@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pypdfium2 as pypdfium
 
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
 from portal.kernel.errors import ParseError
 
-from .cleaning import is_cjk_char
+from .breaks import over_page_breaks
 from .fallback import SecondReader
 from .furniture import without_furniture
 from .glyphs import Faces
 from .headings import blocks_with_paths, read_outline
 from .opening import has_page_objects, open_document
 from .page import PageError, PageResult, read_page
-from .paragraphs import Draft, joined_lines
+from .paragraphs import Draft
 from .strings import metadata_of
 
 MIME = "application/pdf"
 _METADATA = ("Author", "Subject", "Keywords", "Creator", "CreationDate", "ModDate")
-_TERMINAL = tuple(".。!！?？:：;；”」』")
 
 
 @dataclass(slots=True)
@@ -100,7 +99,7 @@ def _read_pages(document: pypdfium.PdfDocument, second: SecondReader, context: P
 def _take(reading: _Reading, page: PageResult, number: int, second: SecondReader) -> None:
     drafts = page.drafts
     if page.garbled:
-        drafts = second.page(number, page.canvas)
+        drafts = second.page(number, page.canvas, " ".join(draft.text for draft in drafts))
         (reading.second if drafts else reading.garbled).append(number)
     elif page.pictures and all(draft.kind == "note" for draft in drafts):
         reading.without_text.append(number)
@@ -122,46 +121,22 @@ def _nothing_read(source: Source, reading: _Reading) -> ParseError:
 
 
 def _flowing(reading: _Reading) -> tuple[list[Draft], list[str]]:
-    """All drafts in order, page furniture out and paragraphs over page breaks joined; and the warnings."""
+    """All drafts in order without page furniture, joined over page breaks; and the warnings."""
     pages, dropped = without_furniture(reading.pages, reading.heights)
-    flow: list[Draft] = []
-    for drafts in pages:
-        body = list(drafts)
-        if flow and body and _continues(flow[-1], body[0]):
-            before = flow[-1]
-            flow[-1] = replace(before, text=joined_lines(before.text, body[0].text), lines=before.lines + body[0].lines)
-            del body[0]
-        flow.extend(body)
-    warnings = [
-        sentence
-        for pages_, sentence in (
-            (reading.without_text, "pages_without_text: no text layer on page %s (images only)."),
-            (reading.garbled, "pages_garbled: the text of page %s can not be decoded and was left out."),
-            (reading.second, "pages_by_second_reader: page %s was read by the second reader, without exact places."),
-            (reading.unreadable, "pages_unreadable: page %s is damaged and was left out."),
-        )
-        if pages_
-        for sentence in [sentence % _ranges(pages_)]
-    ]
+    named = (
+        (reading.without_text, "pages_without_text: no text layer on page %s (images only)."),
+        (reading.garbled, "pages_garbled: the text of page %s can not be decoded and was left out."),
+        (reading.second, "pages_by_second_reader: page %s was read by the second reader, without exact places."),
+        (reading.unreadable, "pages_unreadable: page %s is damaged and was left out."),
+    )
+    warnings = [sentence % _ranges(numbers) for numbers, sentence in named if numbers]
     if reading.removed:
         warnings.append(
             f"characters_removed: {reading.removed} control characters or broken surrogates were taken out."
         )
     if dropped:
         warnings.append(f"repeated_lines_dropped: {dropped} repeated headers, footers or page numbers were left out.")
-    return flow, warnings
-
-
-def _continues(before: Draft, after: Draft) -> bool:
-    """A paragraph that clearly goes on at the top of the next page: a full last line, no end of sentence."""
-    if before.kind != "paragraph" or after.kind != "paragraph" or after.page != before.page + 1:
-        return False
-    if not (before.upright and after.upright and before.tail_full and before.lines > 1):
-        return False
-    if abs(before.em - after.em) > 0.05 * before.em or before.bold != after.bold or before.text.endswith(_TERMINAL):
-        return False
-    first = after.text[:1]
-    return first.islower() or (is_cjk_char(first) and is_cjk_char(before.text[-1]) and not after.bold)
+    return over_page_breaks(pages, reading.heights), warnings
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from .cleaning import scrub
 from .glyphs import Canvas
 from .paragraphs import Draft
 
+MAX_ALIKE = 0.6  # share of letter triples in common with the rejected text
 MAX_ODD = 0.05  # share of control, private and replacement characters in a text that is accepted
 
 
@@ -29,13 +30,13 @@ class SecondReader:
     ) -> None:
         self._document = None
 
-    def page(self, number: int, canvas: Canvas) -> list[Draft]:
-        """The page's paragraphs (boxes: the whole page), or nothing when this reader sees rubbish too."""
+    def page(self, number: int, canvas: Canvas, rubbish: str) -> list[Draft]:
+        """The page's paragraphs (boxes: the whole page), or nothing when this reader sees the same rubbish."""
         text = self._text(number)
         odd = sum(
             (char < " " and char not in "\n\r\t") or "\ue000" <= char <= "\uf8ff" or char == "\ufffd" for char in text
         )
-        if not text.strip() or odd > MAX_ODD * len(text):
+        if not text.strip() or odd > MAX_ODD * len(text) or _alike(text, rubbish):
             return []
         box = (0.0, 0.0, canvas.width, canvas.height)
         parts = scrub(text.replace("\r\n", "\n")).split("\n\n")
@@ -60,6 +61,18 @@ class SecondReader:
     def _open(self) -> Any:
         import pdf_oxide
 
+        pdf_oxide.disable_logging()
         if isinstance(self._given, bytes):
             return pdf_oxide.PdfDocument.from_bytes(self._given)
         return pdf_oxide.PdfDocument(str(self._given))
+
+
+def _alike(text: str, other: str) -> bool:
+    """Whether most of a text's letter triples are also in the other."""
+    first, second = _triples(text), _triples(other)
+    return bool(first) and len(first & second) > MAX_ALIKE * len(first)
+
+
+def _triples(text: str) -> set[str]:
+    letters = "".join(char for char in text if char.isalnum())
+    return {letters[i : i + 3] for i in range(len(letters) - 2)}

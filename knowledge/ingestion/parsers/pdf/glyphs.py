@@ -249,13 +249,13 @@ def _face(text_object: int, known: Faces) -> tuple[bool, bool]:
 def _is_garbled(handle: int | None, visible: NDArray[np.intp], codes: NDArray[np.uint32]) -> bool:
     """Whether the text layer is rubbish: control or private characters, and more than 30 % of glyphs unmapped.
 
-    Neither sign alone is enough: fonts without a ToUnicode map are often right, and a single odd
-    character is common. Glyphs are asked only when the first sign is there.
+    Neither sign alone is enough: fonts without a ToUnicode map are often right, and an odd character
+    or two are common. Glyphs are asked only when the first sign is there.
     """
     odd = (
         (codes < 0x20) | ((codes >= 0x7F) & (codes < 0xA0)) | ((codes >= 0xE000) & (codes < 0xF900)) | (codes == 0xFFFD)
     )
-    if not odd.any():
+    if odd.sum() < max(2, 0.005 * len(codes)):
         return False
     errors = np.fromiter(map(_map_error_at, repeat(handle), visible.tolist()), np.int32, len(visible))
     return bool((errors == 1).mean() > 0.3) or bool(odd.mean() > 0.3 and odd.sum() > 20)

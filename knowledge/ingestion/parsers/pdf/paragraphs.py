@@ -20,6 +20,7 @@ SIZE_STEP = 0.12  # relative change of font size that begins a paragraph
 SENTENCE_END = tuple(".。!！?？:：;；…”」』")
 _ITEM = re.compile(LIST_MARK.pattern + r"(?:\s+\S|(?<=[、)）•‣▪●■◆])\S)")
 LEADER = " … "
+_LABEL = re.compile(r"[\u4e00-\u9fff（）()/、]{1,10}[：:]|[A-Z][\w /-]{0,24}:\s")
 _LEADER = re.compile(r"\s*(?:[.·…]\s?){5,}\s*")
 
 
@@ -193,6 +194,8 @@ def _begins(above: _Line, line: _Line, group: Sequence[_Line], left: float, righ
     if line.bold != above.bold and all(part.bold == above.bold for part in group):
         return True
     if _ITEM.match(line.text) or LEADER in above.text:
+        return True
+    if _LABEL.match(line.text) and _LABEL.match(above.text):
         return True
     width = right - left
     short = above.u1 < right - max(0.18 * width, 2 * em)

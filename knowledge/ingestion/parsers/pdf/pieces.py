@@ -127,7 +127,7 @@ def pieces_of(glyphs: Glyphs, reading: Reading, keys: NDArray[np.int64] | None =
     bottom = np.maximum.reduceat(box[:, 3], starts).tolist()
     size = np.maximum.reduceat(em, starts).tolist()
     heavy = (np.add.reduceat(glyphs.bold.astype(np.int64), starts) == ends - starts).tolist()
-    mono = (np.add.reduceat(glyphs.mono.astype(np.int64), starts) == ends - starts).tolist()
+    mono = (np.add.reduceat(glyphs.mono.astype(np.int64), starts) * 5 >= (ends - starts) * 4).tolist()
     bases = base[starts].tolist()
     key = keys[starts].tolist() if keys is not None else [0] * len(starts)
     return [

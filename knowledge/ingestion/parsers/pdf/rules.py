@@ -21,6 +21,7 @@ MAX_OBJECTS = 20_000  # per page; drawings beyond this are maps and plots, not t
 MAX_SEGMENTS = 400
 MAX_FORM_DEPTH = 3
 MAX_CELLS = 20_000
+MAX_TESTS = 50_000_000  # cells × lines
 THIN = 3.0  # points: a box no thicker is a line
 SNAP = 3.0  # points: ends this close touch
 
@@ -231,6 +232,8 @@ def _grid(across: Floats, upright: Floats) -> Grid | None:
         return None
     middle_u, middle_v = (np.array(us[1:]) + us[:-1]) / 2, (np.array(vs[1:]) + vs[:-1]) / 2
     at_u, at_v = np.array(us), np.array(vs)
+    if rows * columns * max(len(across), len(upright)) > MAX_TESTS:
+        return None
     # wall[r, c]: a vertical line stands right of cell (r, c); floor[r, c]: a horizontal one below it.
     wall = _drawn(upright, at_u[1:-1], middle_v)
     floor = _drawn(across, at_v[1:-1], middle_u)

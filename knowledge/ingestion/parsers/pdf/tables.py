@@ -165,7 +165,7 @@ def borderless_runs(rows: Sequence[list[Piece]]) -> list[tuple[int, int, Table]]
         end = _run_end(rows, index)
         table = _table_of(rows[index:end]) if end - index >= 2 else None
         if table is None:
-            index += 1
+            index += max(1, (end - index) // 8)  # a long run that fails is not tried from each of its rows
             continue
         found.append((index, end, table))
         index = end

@@ -197,6 +197,29 @@ def test_a_listing_keeps_its_lines_and_its_indentation(tmp_path: Path) -> None:
     assert parsed.blocks[1].text == "```\ndef f(x):\n    return x  # comment\n\nf(1)\n```"
 
 
+def test_a_table_that_goes_on_over_the_page_break_repeats_its_head(tmp_path: Path) -> None:
+    def rows(top: float, *cells: tuple[str, str]) -> str:
+        drawn = grid([70, 200, 300], [top - 20 * i for i in range(len(cells) + 1)])
+        return drawn + "".join(
+            text(76, top - 14 - 20 * i, a) + text(206, top - 14 - 20 * i, b) for i, (a, b) in enumerate(cells)
+        )
+
+    parsed = read(tmp_path, rows(100, ("Part", "Price"), ("A", "1")), rows(800, ("B", "2"), ("C", "3")))
+    assert [block.page for block in parsed.blocks] == [1, 2]
+    assert parsed.blocks[1].text.split("\n") == ["| Part | Price |", "|---|---|", "| B | 2 |", "| C | 3 |"]
+
+
+def test_three_columns_under_a_title_between_two_other_parts_are_read_in_order(tmp_path: Path) -> None:
+    thirds = [[f"{name} column line {i} has some words" for i in range(1, 6)] for name in ("First", "Second", "Third")]
+    page = text(60, 780, "Upper part", 16) + lines(60, 740, LEFT) + lines(320, 740, RIGHT)
+    page += text(60, 620, "Lower part", 16) + "".join(
+        lines(x, 590, third, size=9) for x, third in zip((60, 230, 400), thirds, strict=True)
+    )
+    parsed = read(tmp_path, page)
+    wanted = ["Upper part", " ".join(LEFT), " ".join(RIGHT), "Lower part", *(" ".join(third) for third in thirds)]
+    assert [block.text for block in parsed.blocks] == wanted
+
+
 def test_text_turned_by_a_quarter_is_read_along_its_own_lines(tmp_path: Path) -> None:
     turned = "q 0 1 -1 0 60 300 cm " + text(0, 0, "Up the left margin") + "Q\n"
     parsed = read(tmp_path, lines(100, 700, LEFT) + turned)
