@@ -24,6 +24,8 @@ RUNS = re.compile(f"(?P<han>[{HAN}]+)|(?P<word>{WORD})|(?P<paired>[{PAIRED}]+)")
 _MIXED = re.compile(f"(?:[{HAN}]{{1,12}}|[a-z0-9]{{1,20}})(?:[-_/{DASHES}](?:[{HAN}]{{1,12}}|[a-z0-9]{{1,20}})){{1,8}}")
 _CONNECTORS = re.compile(f"[-_/{DASHES}]")
 _HAS_HAN = re.compile(f"[{HAN}]")
+_HAS_CODE = re.compile("[a-z0-9]")
+_JOINT = re.compile(f"[{HAN}][-_/{DASHES}]|[-_/{DASHES}][{HAN}]")
 
 
 class Token(NamedTuple):
@@ -57,7 +59,7 @@ def tokenise(text: str, terms: Terms | None = None) -> list[Token]:
                 found.append((start + low, -start - high, lexeme))
         else:
             _pairs(source[start:end], start, found)
-    _mixed(source, found)
+    _mixed(source, words, found)
     if terms:
         for start, end, lexeme in terms.matches(source):
             found.append((start, -end, lexeme))
@@ -137,9 +139,21 @@ def _pairs(run: str, start: int, found: list[tuple[int, int, str]]) -> None:
         found.append((start + offset, -start - offset - 2, run[offset : offset + 2]))
 
 
-def _mixed(source: str, found: list[tuple[int, int, str]]) -> None:
+def _mixed(source: str, words: Dictionary, found: list[tuple[int, int, str]]) -> None:
+    """Codes with Han characters in them, whole. Of Han characters at either end only the nearest word belongs."""
+    if _JOINT.search(source) is None:
+        return
     for match in _MIXED.finditer(source):
-        whole = match[0]
-        if not _HAS_HAN.search(whole) or not re.search("[a-z0-9]", whole):
-            continue
-        found.append((match.start(), -match.end(), _CONNECTORS.sub("", whole)))
+        low, high = match.span()
+        joints = [joint.start() for joint in _CONNECTORS.finditer(source, low, high)]
+        if _is_han(source[low]):
+            low += ([0, *words.cut(source[low : joints[0]])])[-2]
+        if _is_han(source[high - 1]):
+            high = joints[-1] + 1 + words.cut(source[joints[-1] + 1 : high])[0]
+        whole = source[low:high]
+        if _HAS_HAN.search(whole) and _HAS_CODE.search(whole):
+            found.append((low, -high, _CONNECTORS.sub("", whole)))
+
+
+def _is_han(char: str) -> bool:
+    return _HAS_HAN.match(char) is not None
