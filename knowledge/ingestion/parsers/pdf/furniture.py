@@ -15,7 +15,7 @@ ZONE = 0.12  # share of the page's height at its top and bottom
 MIN_PAGES = 3
 MAX_LENGTH = 160
 _NUMBER_ONLY = re.compile(
-    r"(?:page|seite|p\.|第)?\s*[-–—·•|~]*\s*(?P<number>[1-9]\d{0,4})\s*页?\s*"
+    r"(?:共\s*\d{1,5}\s*页[,，\s]*)?(?:page|seite|p\.|第)?\s*[-–—·•|~]*\s*(?P<number>[1-9]\d{0,4})\s*页?\s*"
     r"(?:(?:/|of|von|,|，|、|\|)?\s*共?\s*\d{1,5}\s*页?)?\s*[-–—·•|~]*",
     re.IGNORECASE,
 )

@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 
 from knowledge.ingestion.blocks import BlockKind
 
-from .cleaning import is_cjk_char
+from .cleaning import is_cjk_char, tidy
 from .pieces import Box, Piece, Reading, glued
 from .tables import LIST_MARK, Table, as_markdown, borderless_runs
 
@@ -19,6 +19,7 @@ WIDEST_PITCH = 1.9  # em: lines of one paragraph, a little below double spacing
 SIZE_STEP = 0.12  # relative change of font size that begins a paragraph
 SENTENCE_END = tuple(".。!！?？:：;；…”」』")
 _ITEM = re.compile(LIST_MARK.pattern + r"(?:\s+\S|(?<=[、)）•‣▪●■◆])\S)")
+_CLAUSE = re.compile(r"第[一二三四五六七八九十百零〇\d]{1,6}[条章节编款]\s")
 LEADER = " … "
 _LABEL = re.compile(r"[\u4e00-\u9fff（）()/、]{1,10}[：:]|[A-Z][\w /-]{0,24}:\s")
 _LEADER = re.compile(r"\s*(?:[.·…]\s?){5,}\s*")
@@ -82,7 +83,7 @@ def _table_draft(table: Table, page: int, reading: Reading) -> Draft:
 
 def _line(row: Sequence[Piece]) -> _Line:
     longest = max(row, key=lambda piece: len(piece.text))
-    text = glued(piece.text for piece in row)
+    text = tidy(" ".join(piece.text for piece in row))
     if not text.isalnum():
         text = _LEADER.sub(LEADER, text).rstrip()
     return _Line(
@@ -150,13 +151,12 @@ def _code(lines: Sequence[_Line], page: int, reading: Reading) -> Draft:
 def _paragraphs(lines: Sequence[_Line], page: int, reading: Reading) -> list[Draft]:
     if not lines:
         return []
-    left = min(line.u0 for line in lines)
     rights = _right_edges(lines)
     pitch = _usual_pitch(lines)
     groups: list[list[_Line]] = [[lines[0]]]
     ends: list[float] = []
     for i, (above, line) in enumerate(pairwise(lines)):
-        if _begins(above, line, groups[-1], left, rights[i], pitch):
+        if _begins(above, line, groups[-1], rights[i], pitch):
             ends.append(rights[i])
             groups.append([line])
         else:
@@ -184,7 +184,7 @@ def _usual_pitch(lines: Sequence[_Line]) -> float:
     return min(pitches[len(pitches) // 4], WIDEST_PITCH) if pitches else 1.3
 
 
-def _begins(above: _Line, line: _Line, group: Sequence[_Line], left: float, right: float, pitch: float) -> bool:
+def _begins(above: _Line, line: _Line, group: Sequence[_Line], right: float, pitch: float) -> bool:
     em = max(above.em, line.em)
     distance = (line.base - above.base) / em
     if distance > max(LOOSE_PITCH * pitch, pitch + 0.35) or distance < -0.5:
@@ -193,16 +193,17 @@ def _begins(above: _Line, line: _Line, group: Sequence[_Line], left: float, righ
         return True
     if line.bold != above.bold and all(part.bold == above.bold for part in group):
         return True
-    if _ITEM.match(line.text) or LEADER in above.text:
+    if _ITEM.match(line.text) or _CLAUSE.match(line.text) or LEADER in above.text:
         return True
     if _LABEL.match(line.text) and _LABEL.match(above.text):
         return True
-    width = right - left
+    width = right - min(line.u0, above.u0)
     short = above.u1 < right - max(0.18 * width, 2 * em)
     ended = above.text.rstrip().endswith(SENTENCE_END)
     if short and (ended or above.u1 < right - 0.45 * width):
         return True
-    indented = line.u0 - above.u0 > 1.2 * em and len(group) >= 2 and above.u0 - left < em
+    begun = min(part.u0 for part in group)
+    indented = line.u0 - above.u0 > 1.2 * em and len(group) >= 2 and above.u0 - begun < em
     return indented and (ended or short)
 
 
@@ -219,7 +220,8 @@ def _paragraph(group: Sequence[_Line], page: int, reading: Reading, right: float
     kind: BlockKind = "list" if _ITEM.match(text) else "paragraph"
     em = sorted(line.em for line in group)[len(group) // 2]
     bold = all(line.bold for line in group)
-    full = group[-1].u1 >= right - 2.5 * em
+    edge = max(line.u1 for line in group) if len(group) > 1 else right
+    full = group[-1].u1 >= edge - 2.5 * em
     return Draft(kind, text, page, reading.displayed(box), em, bold, len(group), tail_full=full, indent=group[0].u0)
 
 
