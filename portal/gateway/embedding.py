@@ -132,16 +132,19 @@ def _address() -> str:
 
 def _openai_compatible(endpoint: ModelEndpoint) -> Embedder:
     space = space_of(endpoint)
-    return _through_litellm(endpoint, space.key, space.dimensions)
+    secret = credentials.resolve(endpoint.credential)
+    # Kept, because it learns how many texts the provider takes at once.
+    name = (space.key, endpoint.base_url, secret, endpoint.timeout_seconds)
+    return _once(name, lambda: _through_litellm(endpoint, secret, space.key, space.dimensions))
 
 
-def _through_litellm(endpoint: ModelEndpoint, space: str, dimensions: int) -> LiteLLMEmbedder:
+def _through_litellm(endpoint: ModelEndpoint, secret: str, space: str, dimensions: int) -> LiteLLMEmbedder:
     return LiteLLMEmbedder(
         f"openai/{endpoint.model_name}",
         space=space,
         dimensions=dimensions,
         base_url=endpoint.base_url,
-        secret=credentials.resolve(endpoint.credential),
+        secret=secret,
         timeout=float(endpoint.timeout_seconds),
     )
 
@@ -170,7 +173,8 @@ def _local_space() -> EmbeddingSpace:
 
 def _measured_space(endpoint: ModelEndpoint) -> EmbeddingSpace:
     """Ask the model once: the answer gives the width and the mean to centre by."""
-    vectors = _through_litellm(endpoint, _identity(endpoint), 0).embed_passages(SENTENCES)
+    secret = credentials.resolve(endpoint.credential)
+    vectors = _through_litellm(endpoint, secret, _identity(endpoint), 0).embed_passages(SENTENCES)
     width = vectors.shape[1]
     space, _ = EmbeddingSpace.objects.get_or_create(
         key=f"{_identity(endpoint)}@{width}",

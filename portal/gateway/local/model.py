@@ -22,9 +22,10 @@ from portal.gateway.local.tokens import PASSAGE, QUERY, shared_tokenizer
 from portal.gateway.local.weights import DIMENSIONS, MAX_TOKENS, SPACE, Floats, open_weights, unpack
 from portal.gateway.protocols import Vectors
 
-# No piece is longer than 16 characters, so nothing after these reaches the first 512 tokens but for
-# runs of unknown characters, which say nothing anyway.
+# No piece is longer than 16 characters, so what stands behind these can not be among the first 512 tokens
+# (but for long runs of white space or of unknown characters, which are one token each).
 _LONGEST_TEXT = MAX_TOKENS * 16
+_LONGEST_SPACED_TEXT = 8 * _LONGEST_TEXT
 
 
 class E5:
@@ -57,7 +58,9 @@ class E5:
 
     def tokens(self, text: str, prefix: str) -> list[int]:
         """Ids of `prefix + text` with the special tokens, at most `max_tokens`; the end is cut off."""
-        ids = self._prefixes[prefix] + self._tokenizer.ids(text[:_LONGEST_TEXT] or " ")
+        if len(text) > _LONGEST_TEXT:
+            text = " ".join(text[:_LONGEST_SPACED_TEXT].split())[:_LONGEST_TEXT]
+        ids = self._prefixes[prefix] + self._tokenizer.ids(text or " ")
         return [self._tokenizer.begin, *ids[: MAX_TOKENS - 2], self._tokenizer.end]
 
     def vector(self, tokens: Sequence[int]) -> Floats:

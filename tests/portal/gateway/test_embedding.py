@@ -118,6 +118,16 @@ def test_the_space_of_a_provider_is_measured_once_and_remembered(provider: Embed
     assert embedder.embed_queries(["年假"]).shape == (1, DIMENSIONS)
 
 
+def test_an_embedder_remembers_what_its_provider_takes(provider: EmbeddingProvider) -> None:
+    endpoint = remote_endpoint(provider)
+    space_of(endpoint)
+    provider.most_texts = 10
+    embedder_for(endpoint).embed_passages(["a"] * 20)
+    asked = len(provider.requests)
+    embedder_for(endpoint).embed_passages(["a"] * 20)
+    assert len(provider.requests) == asked + 2
+
+
 def test_another_model_or_host_is_another_space(provider: EmbeddingProvider) -> None:
     endpoint = remote_endpoint(provider)
     first = space_of(endpoint)

@@ -61,6 +61,10 @@ def test_a_long_text_is_cut_at_512_tokens(model: E5) -> None:
     np.testing.assert_array_equal(model.embed_passages([long]), model.embed_passages([long + BACKUP_ZH]))
 
 
+def test_a_long_run_of_white_space_does_not_push_the_text_out(model: E5) -> None:
+    assert model.tokens(" " * 20_000 + LEAVE_ZH, PASSAGE) == model.tokens(LEAVE_ZH, PASSAGE)
+
+
 def test_a_vector_does_not_depend_on_the_texts_beside_it(model: E5, model_folder: Path) -> None:
     texts = [LEAVE_ZH, "a", BACKUP_ZH * 6, LEAVE_EN, ""]
     alone = np.concatenate([model.embed_passages([text]) for text in texts])
