@@ -64,7 +64,7 @@ def test_scores_equal_plain_bm25(library: Library, query: str, plan: str, monkey
 def test_rarest_lexemes_choose_the_candidates_and_the_best_are_the_same(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = corpus(80) + ["password reset E-1024 手册", "zebra 报销"]
+    texts = [*corpus(80), "password reset E-1024 手册", "zebra 报销"]
     library.document(library.base("Manual"), "-", *texts)
     every, _ = searched(library, "zebra 报销 流程", k=1)
     monkeypatch.setattr(words, "SMALL", 0)
