@@ -24,7 +24,6 @@ class SplitSettings:
     passage_tokens: int = 400
     leaf_tokens: int = 110
     overlap_tokens: int = 0
-    heading_in_text: bool = True
     separators: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     pattern_seconds: float = 2.0

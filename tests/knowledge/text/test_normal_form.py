@@ -73,7 +73,7 @@ def test_every_kind_of_newline_becomes_one() -> None:
 
 
 def test_a_letter_under_a_million_marks_takes_no_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     normal = normalise("a" + "\u0301\u0316" * 250_000 + "b")
     assert normal.text[-1] == "b"
-    assert time.perf_counter() - began < 3
+    assert time.process_time() - began < 3
