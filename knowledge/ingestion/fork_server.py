@@ -1,8 +1,9 @@
-"""The fork server: loads the parsers once, shuts itself in, and forks a process for each file.
+"""The fork server: loads the parsers once, shuts itself in, and keeps one process waiting for the next file.
 
-It speaks over one socket of whole messages (SOCK_SEQPACKET): a request is JSON with the result pipe
-attached, `stop` ends the running child, and every child's end is answered with its wait status. It
-ends when its owner does, whatever way that happens.
+It speaks over one socket of whole JSON messages (SOCK_SEQPACKET). It announces `{"ready": n}` when job
+n has a folder and a process; a request for job n comes with the result pipe attached; `{"job": n,
+"stop": true}` ends it; its end is answered with `{"ended": n, "status", "rss_kb", "complaint"}`. The
+server ends when its owner does, whatever way that happens.
 """
 
 from __future__ import annotations
@@ -24,18 +25,16 @@ from typing import Any
 
 from knowledge.ingestion import parse_child
 from knowledge.ingestion.confinement import confine
+from knowledge.ingestion.confinement.landlock import Opened
 from knowledge.ingestion.parsers import FILE_TYPES
 
 MESSAGE = 256 * 1024
-STOP = b"stop"
 OWNER_CHECK = 1.0  # seconds
-SOURCE = "source"  # the copy of the file to read, inside the scratch folder
 
 
 def main(descriptor: int, scratch: str, root: str, modules: list[str]) -> None:
     """Serve until the owner is gone. `modules` are loaded besides the parsers, before the doors close."""
     control = socket.socket(fileno=descriptor)
-    owner = os.getppid()
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
@@ -43,21 +42,27 @@ def main(descriptor: int, scratch: str, root: str, modules: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the owner decides
     _preload(modules)
     baseline = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
-    active = confine(Path(scratch), Path(root))
+    active, readable = confine(Path(scratch), Path(root))
     control.send(json.dumps({"isolation": active}).encode())
-    _Server(control, Path(scratch), wake, owner, baseline).serve()
+    _Server(control, Path(scratch), readable, wake, baseline).serve()
 
 
 class _Server:
-    def __init__(self, control: socket.socket, scratch: Path, wake: int, owner: int, baseline: int) -> None:
+    """Keeps one child waiting, so that neither forking nor ending a process costs the reader of a file time."""
+
+    def __init__(self, control: socket.socket, scratch: Path, readable: list[Opened], wake: int, baseline: int) -> None:
         self._control = control
+        self._readable = readable
         self._scratch = scratch
         self._wake = wake
-        self._owner = owner
+        self._owner = os.getppid()
         self._baseline = baseline
-        self._child = 0
+        self._number = 0
+        self._spare: socket.socket | None = None
+        self._children: dict[int, int] = {}  # process: number of its job
 
     def serve(self) -> None:
+        self._fork()
         while os.getppid() == self._owner:
             ready, _, _ = select.select([self._control.fileno(), self._wake], [], [], OWNER_CHECK)
             if self._wake in ready:
@@ -65,8 +70,10 @@ class _Server:
                 self._reap()
             if self._control.fileno() in ready and not self._receive():
                 break
-        self._kill()
-        self._clear()
+        for child in self._children:
+            _kill(child)
+        for number in range(self._number + 1):
+            shutil.rmtree(self._scratch / str(number), ignore_errors=True)
 
     def _receive(self) -> bool:
         try:
@@ -75,58 +82,92 @@ class _Server:
             return False
         if not message:
             return False
-        if message == STOP:
-            self._kill()
-        else:
-            self._start(json.loads(message), array.array("i", descriptors)[0])
+        request = json.loads(message)
+        number = request["job"]
+        if "stop" in request:
+            for child, job in self._children.items():
+                if job == number:
+                    _kill(child)
+            return True
+        out = array.array("i", descriptors)[0]
+        started = number == self._number and self._hand_over(message, out)
+        os.close(out)
+        if not started:
+            self._tell({"ended": number, "status": -1})
+        self._fork()
         return True
 
-    def _start(self, request: dict[str, Any], out: int) -> None:
-        with (self._scratch / "stderr").open("wb") as errors:
+    def _hand_over(self, message: bytes, out: int) -> bool:
+        if self._spare is None:
+            return False
+        with self._spare as spare:
+            self._spare = None
+            try:
+                socket.send_fds(spare, [message], [out])
+            except OSError:
+                return False
+        return True
+
+    def _fork(self) -> None:
+        """Make the folder and the process of the next job, and say so."""
+        if self._spare is not None:
+            self._spare.close()
+        self._number += 1
+        folder = self._scratch / str(self._number)
+        folder.mkdir(mode=0o700)
+        self._spare, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with (folder / "stderr").open("wb") as errors:
             child = os.fork()
             if child == 0:
                 os.dup2(errors.fileno(), parse_child.STDERR)
                 signal.set_wakeup_fd(-1)
-                parse_child.run(request, self._scratch / SOURCE, out, self._baseline)
-        os.close(out)
-        self._child = child
+                parse_child.wait_and_run(theirs, folder, self._readable, self._baseline)
+        theirs.close()
+        self._children[child] = self._number
+        self._tell({"ready": self._number})
 
     def _reap(self) -> None:
-        if not self._child:
-            return
-        child, status, usage = os.wait4(self._child, os.WNOHANG)
-        if child:
-            self._child = 0
-            self._clear()
-            report = {"status": status, "cpu": usage.ru_utime + usage.ru_stime, "rss_kb": usage.ru_maxrss}
-            with contextlib.suppress(OSError):
-                self._control.send(json.dumps({"ended": report}).encode())
-
-    def _kill(self) -> None:
-        if self._child:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._child, signal.SIGKILL)
-
-    def _clear(self) -> None:
-        for path in self._scratch.iterdir():
-            if path.name == "stderr":
+        for child, number in list(self._children.items()):
+            ended, status, usage = os.wait4(child, os.WNOHANG)
+            if not ended:
                 continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            del self._children[child]
+            folder = self._scratch / str(number)
+            report = {
+                "ended": number,
+                "status": status,
+                "rss_kb": usage.ru_maxrss,
+                "complaint": _tail(folder / "stderr"),
+            }
+            shutil.rmtree(folder, ignore_errors=True)
+            self._tell(report)
+            if number == self._number:  # killed while it waited
+                self._fork()
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            self._control.send(json.dumps(message).encode())
+
+
+def _kill(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+
+
+def _tail(path: Path) -> str:
+    try:
+        return path.read_bytes()[-2000:].decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _preload(modules: list[str]) -> None:
     """Load what parsing needs, and touch what is slow at its first use."""
-    for name in [*dict.fromkeys(row.module for row in FILE_TYPES), *modules, "selectolax.lexbor", "pypdfium2"]:
+    for name in [*dict.fromkeys(row.module for row in FILE_TYPES), *modules, "selectolax.lexbor", "pypdfium2", "chardet"]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    import chardet
-
     from knowledge.ingestion.parsers.markdown import renderer
 
-    chardet.detect("预热".encode("gb18030") * 8)
     renderer().render("*warm*")
     gc.collect()
     gc.freeze()  # pages of what is loaded stay shared with the children

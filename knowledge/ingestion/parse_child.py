@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import resource
 import signal
+import socket
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from knowledge.ingestion.blocks import ParseContext, Parser, Source
+from knowledge.ingestion.confinement import landlock
 from knowledge.ingestion.confinement.seccomp import refuse_processes
 from knowledge.ingestion.confinement.system import die_with_parent
 from knowledge.ingestion.finishing import finished
@@ -21,21 +25,29 @@ from portal.kernel.errors import ParseError
 
 PROGRESS_EVERY = 0.2  # seconds
 STDERR = 2
+REQUEST = 256 * 1024  # bytes of a request at most
+SOURCE = "source"  # name of the copy of the file to read, inside the job's folder
 OUT_OF_MEMORY = json_frame(ERROR, {"code": "out_of_memory"})
 
 
-def run(request: dict[str, Any], source: Path, out: int, baseline: int) -> None:
-    """Parse `source` as `request` says and write the result to the pipe `out`. Does not return.
+def wait_and_run(control: socket.socket, folder: Path, readable: list[landlock.Opened], baseline: int) -> None:
+    """Wait for the request, parse `source` in `folder`, write the result to the pipe that came along.
 
-    `baseline` is the address space in bytes that the process has before it reads anything.
+    Does not return. `baseline` is the address space in bytes that the process has before it reads
+    anything. All that does not depend on the request is done while waiting costs nobody time.
     """
     try:
-        os.setpgid(0, 0)
         die_with_parent(signal.SIGKILL)
-        _close_all_but(out)
-        _limit(request["limits"], baseline)
+        landlock.restrict(readable, folder)
+        _close_all_but(control.fileno())
+        tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
         refuse_processes()
-        _parse(request, source, out)
+        message, descriptors, _, _ = socket.recv_fds(control, REQUEST, 1)
+        control.close()
+        if message:
+            request = json.loads(message)
+            _limit(request["limits"], baseline)
+            _parse(request, folder / SOURCE, descriptors[0])
     finally:
         os._exit(0)
 
@@ -91,9 +103,9 @@ def _where(error: Exception) -> str:
     return f"{type(error).__name__} at {' > '.join(places[-6:])}"
 
 
-def _close_all_but(out: int) -> None:
-    os.closerange(STDERR + 1, out)
-    os.closerange(out + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+def _close_all_but(kept: int) -> None:
+    os.closerange(STDERR + 1, kept)
+    os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def _limit(limits: dict[str, int], baseline: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import logging
 import os
@@ -24,11 +25,11 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from knowledge.ingestion import frames
 from knowledge.ingestion.blocks import Image, ParseContext, ParsedDocument, Source
-from knowledge.ingestion.fork_server import MESSAGE, SOURCE, STOP
+from knowledge.ingestion.parse_child import REQUEST, SOURCE
 from knowledge.ingestion.parsers import file_type
 from portal.kernel.errors import ParseError
 
@@ -134,7 +135,7 @@ class _ForkServer:
         root.mkdir(mode=0o700)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for side in (self._control, theirs):
-            side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE)
+            side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, REQUEST)
         command = [sys.executable, "-I", "-X", "utf8", "-c", BOOTSTRAP, json.dumps(_import_path())]
         with theirs:
             self._process = subprocess.Popen(
@@ -148,7 +149,11 @@ class _ForkServer:
                 start_new_session=True,
             )
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._control, self._process, self._folder)
-        self.active: list[str] = self._message(START_SECONDS).get("isolation", [])
+        self.active: list[str] = []
+        self._ready = 0
+        self._ended: dict[int, dict[str, Any]] = {}
+        self._running = 0  # a job whose result is here but whose end is not yet reported
+        self._await(lambda: self._ready > 0, START_SECONDS)
 
     def alive(self) -> bool:
         return self.usable and self._process.poll() is None
@@ -166,11 +171,9 @@ class _ForkServer:
         on_progress: Callable[[int, int], None] | None,
         should_stop: Callable[[], bool] | None,
     ) -> ParsedDocument:
-        try:
-            shutil.copyfile(source.path, self._scratch / SOURCE)
-        except OSError as error:
-            raise ParseError("The stored file can not be opened.", code="file_missing") from error
+        number = self._next_job(source)
         request = {
+            "job": number,
             "parser": parser,
             "name": source.name,
             "mime": source.mime,
@@ -184,68 +187,99 @@ class _ForkServer:
         ours, theirs = os.pipe()
         try:
             with contextlib.suppress(OSError):
-                _widen(ours)
-            try:
-                socket.send_fds(self._control, [json.dumps(request).encode()], [theirs])
-            except OSError as error:
-                self.usable = False
-                raise ParseError(CRASHED, code="parser_crashed") from error
-            finally:
-                os.close(theirs)
+                fcntl.fcntl(ours, F_SETPIPE_SZ, PIPE_BYTES)
+            self._send(request, theirs)
             job = _Job(ours, limits, on_progress, should_stop)
             try:
                 verdict = job.listen()
             except BaseException:
                 self.usable = False  # a callback gave up in the middle; the child ends with its server
                 raise
-            if verdict is not None:
-                self._control.send(STOP)
-            ended = self._message(STOP_SECONDS).get("ended", {})
         finally:
             os.close(ours)
+        self._running = number
+        if verdict is not None or job.finished:
+            # Whatever it would still do, nobody wants it.
+            self._send({"job": number, "stop": True})
         if verdict is not None:
             raise verdict
-        return self._result(job, ended)
-
-    def _result(self, job: _Job, ended: dict[str, Any]) -> ParsedDocument:
-        status = int(ended.get("status", -1))
         if job.error is not None:
             raise job.error
-        if job.document is not None and status == 0:
+        if job.document is not None:
             return job.document
-        raise self._death(status, int(ended.get("rss_kb", 0)) > job.memory_kb // 2)
+        raise self._death(job)
 
-    def _death(self, status: int, was_full: bool) -> ParseError:
-        """What the end of the process means; libraries abort without a word when memory ends."""
+    def _next_job(self, source: Source) -> int:
+        """The number of the waiting process, once the file lies in its folder."""
+        # Landlock keeps each process in its own folder; without it the last one must be gone first.
+        if self._running and "landlock" not in self.active:
+            self._end_of(self._running)
+        self._await(lambda: self._ready > self._running, START_SECONDS)
+        self._ended.clear()
+        try:
+            shutil.copyfile(source.path, self._scratch / str(self._ready) / SOURCE)
+        except OSError as error:
+            raise ParseError("The stored file can not be opened.", code="file_missing") from error
+        return self._ready
+
+    def _death(self, job: _Job) -> ParseError:
+        """What the end of the process without a result means."""
+        ended = self._end_of(self._running)
+        status = int(ended.get("status", -1))
         number = os.WTERMSIG(status) if status >= 0 and os.WIFSIGNALED(status) else 0
-        complaint = self._complaint()
-        if number in (signal.SIGXCPU, signal.SIGKILL) and "memory" not in complaint:
+        complaint = str(ended.get("complaint", ""))
+        out_of_memory = any(word in complaint for word in ("memory allocation", "MemoryError", "bad_alloc"))
+        if number in (signal.SIGXCPU, signal.SIGKILL) and not out_of_memory:
             # Beyond the hard CPU limit the kernel sends SIGKILL; so does the OOM killer, far more seldom.
             return ParseError(TOO_SLOW, code="too_slow")
-        if "memory allocation" in complaint or "MemoryError" in complaint or "bad_alloc" in complaint or was_full:
+        # Libraries also abort without a word when memory ends.
+        if out_of_memory or (number and int(ended.get("rss_kb", 0)) > job.memory_kb // 2):
             return ParseError(OUT_OF_MEMORY, code="out_of_memory")
-        log.error("A parser process ended with signal %s, status %s: %s", number, status, complaint[-300:])
+        log.error("A parser process ended with signal %s, status %s", number, status)
         return ParseError(CRASHED, code="parser_crashed")
 
-    def _complaint(self) -> str:
-        try:
-            return (self._scratch / "stderr").read_bytes()[-2000:].decode("utf-8", "replace")
-        except OSError:
-            return ""
+    def _end_of(self, number: int) -> dict[str, Any]:
+        self._await(lambda: number in self._ended, STOP_SECONDS)
+        return self._ended[number]
 
-    def _message(self, seconds: float) -> dict[str, Any]:
-        """The server's next message. Without one it is given up."""
-        ready, _, _ = select.select([self._control], [], [], seconds)
-        data = b""
-        if ready:
-            with contextlib.suppress(OSError):
-                data = self._control.recv(MESSAGE)
-        if not data:
-            self.usable = False
-            self._process.kill()
-            raise ParseError(CRASHED, code="parser_crashed")
-        value: dict[str, Any] = json.loads(data)
-        return value
+    def _send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
+        data = json.dumps(message).encode()
+        try:
+            if descriptor is None:
+                self._control.send(data)
+            else:
+                socket.send_fds(self._control, [data], [descriptor])
+        except OSError as error:
+            self._lost(error)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _await(self, condition: Callable[[], bool], seconds: float) -> None:
+        """Take messages until `condition` holds. A server that stays silent is given up."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            ready, _, _ = select.select([self._control], [], [], max(0.0, deadline - time.monotonic()))
+            data = b""
+            if ready:
+                with contextlib.suppress(OSError):
+                    data = self._control.recv(REQUEST)
+            if not data:
+                self._lost(None)
+            self._note(json.loads(data))
+
+    def _note(self, message: dict[str, Any]) -> None:
+        if "ready" in message:
+            self._ready = message["ready"]
+        elif "ended" in message:
+            self._ended[message["ended"]] = message
+        else:
+            self.active = message["isolation"]
+
+    def _lost(self, cause: OSError | None) -> NoReturn:
+        self.usable = False
+        self._process.kill()
+        raise ParseError(CRASHED, code="parser_crashed") from cause
 
 
 class _Job:
@@ -268,8 +302,12 @@ class _Job:
         self._on_progress = on_progress
         self._should_stop = should_stop
 
+    @property
+    def finished(self) -> bool:
+        return self.document is not None or self.error is not None
+
     def listen(self) -> ParseError | None:
-        """None when the child closed its pipe by itself, else why it must be stopped."""
+        """None when the result is here or the child is gone, else why it must be stopped."""
         while True:
             ready, _, _ = select.select([self._pipe], [], [], POLL)
             if time.monotonic() > self._deadline:
@@ -284,6 +322,8 @@ class _Job:
             try:
                 for kind, body in self._reader.feed(data):
                     self._frame(kind, body)
+                if self.finished:
+                    return None
             except frames.FrameError:
                 log.error("A parser process sent what is no frame of ours")
                 return ParseError(CRASHED, code="parser_crashed")
@@ -332,12 +372,6 @@ def _import_path() -> list[str]:
     """Our import path in absolute form, the folder of this checkout included."""
     here = str(Path(__file__).resolve().parents[2])
     return list(dict.fromkeys([here, *(os.path.abspath(entry) for entry in sys.path if entry)]))  # noqa: PTH100
-
-
-def _widen(pipe: int) -> None:
-    import fcntl
-
-    fcntl.fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _end(owner: int, control: socket.socket, process: subprocess.Popen[bytes], folder: Path) -> None:

@@ -11,27 +11,29 @@ from knowledge.ingestion.confinement import landlock, namespaces, seccomp
 from knowledge.ingestion.confinement.system import drop_capabilities
 
 
-def confine(scratch: Path, root: Path) -> list[str]:
-    """Give up all that parsing does not need, for this process and its children; names what took hold.
+def confine(scratch: Path, root: Path) -> tuple[list[str], list[landlock.Opened]]:
+    """Give up all that parsing does not need, for this process and its children.
 
-    Afterwards only Python's own folders, our packages and `scratch` can be opened, where the system
-    offers namespaces or Landlock. `root` is an empty folder for the new root.
+    Returns the names of what took hold, and the readable folders, opened, for a further Landlock layer.
+
+    Afterwards only the folders of code and `scratch` can be opened, where the system offers namespaces or
+    Landlock. `root` is an empty folder for the new root.
     """
-    readable = code_folders()
     active = []
+    readable = code_folders()
     # A crossing of user namespaces would undo the rights of the second step, so one unshare comes first.
     if namespaces.enter_network():
         active.append("network namespace")
     if namespaces.enter_root(root, readable, [scratch]):
         active.append("mount namespace")
-    present = [path for path in readable if path.exists()]
-    if landlock.restrict(present, [scratch]):
+    opened = [landlock.opened(path) for path in readable if path.exists()]
+    if landlock.restrict(opened, scratch):
         active.append("landlock")
     if drop_capabilities():
         active.append("no capabilities")
     if seccomp.refuse_calls():
         active.append("seccomp")
-    return active
+    return active, opened
 
 
 def code_folders() -> list[Path]:

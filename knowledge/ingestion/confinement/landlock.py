@@ -16,9 +16,9 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION_FLAG = 1
 RULE_PATH_BENEATH = 1
 READ = 1 << 0 | 1 << 2 | 1 << 3  # execute (shared libraries), read file, read folder
-FILE_READ = 1 << 0 | 1 << 2
 ALL_BY_VERSION = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 TCP = 1 << 0 | 1 << 1
+Opened = int
 SCOPES = 1 << 0 | 1 << 1  # abstract Unix sockets, signals
 
 
@@ -30,7 +30,7 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: Sequence[Path], writable: Sequence[Path]) -> bool:
+def restrict(readable: Sequence[Opened], writable: Path) -> bool:
     """From now on only `readable` may be read and only `writable` written. False if the kernel can not."""
     known = version()
     if not known:
@@ -40,10 +40,13 @@ def restrict(readable: Sequence[Path], writable: Sequence[Path]) -> bool:
     size = 24 if known >= 6 else 16 if known >= 4 else 8
     ruleset = system_call(CREATE_RULESET, ctypes.byref(attributes), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
-        for path in readable:
-            _allow(ruleset, path, READ if path.is_dir() else FILE_READ)
-        for path in writable:
-            _allow(ruleset, path, everything)
+        for target in readable:
+            _allow(ruleset, target, READ)
+        target = opened(writable)
+        try:
+            _allow(ruleset, target, everything)
+        finally:
+            os.close(target)
         forbid_new_privileges()
         system_call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
@@ -51,15 +54,16 @@ def restrict(readable: Sequence[Path], writable: Sequence[Path]) -> bool:
     return True
 
 
-def _allow(ruleset: int, path: Path, access: int) -> None:
-    target = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        rule = _PathBeneath(access, target)
-        system_call(
-            ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(RULE_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0)
-        )
-    finally:
-        os.close(target)
+def opened(folder: Path) -> Opened:
+    """A descriptor that stands for a folder in rules and opens nothing by itself."""
+    return os.open(folder, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
+
+
+def _allow(ruleset: int, target: Opened, access: int) -> None:
+    rule = _PathBeneath(access, target)
+    system_call(
+        ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(RULE_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0)
+    )
 
 
 class _PathBeneath(ctypes.Structure):

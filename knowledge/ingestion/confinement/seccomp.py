@@ -18,7 +18,7 @@ AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # name: number on x86_64, number on aarch64 (None: the call does not exist there)
 REFUSED: dict[str, tuple[int, int | None]] = {
     "socket": (41, 198), "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "bind": (49, 200),
-    "listen": (50, 201), "socketpair": (53, 199), "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117),
+    "listen": (50, 201), "execve": (59, 221), "execveat": (322, 281), "ptrace": (101, 117),
     "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "mount": (165, 40), "umount2": (166, 39),
     "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268), "open_tree": (428, 428),
     "move_mount": (429, 429), "fsopen": (430, 430), "fsmount": (432, 432), "fspick": (433, 433),

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from knowledge.ingestion.parsers.characters import storable
 
 SAMPLE = 200_000  # bytes that a detector looks at
+CLEAR_SAMPLE = 8_000
+CLEAR_BYTES = 60
 SHORT = 400  # non-ASCII bytes up to which the CJK check may overrule the detector
 # A decoder for a superset reads all that its subset can, and the letters that only the superset has.
 SUPERSET = {
@@ -190,9 +192,12 @@ def _claimed(data: bytes, declared: str | None) -> str | None:
 
 
 def _detected(data: bytes) -> str:
+    sample = _high_lines(data)
+    plain = _unmistakable(sample)
+    if plain:
+        return plain
     import chardet
 
-    sample = _high_lines(data)
     found = chardet.detect(
         sample, prefer_superset=True, compat_names=False, include_encodings=CANDIDATES, no_match_encoding="cp1252"
     )
@@ -217,6 +222,21 @@ _EVERYDAY: dict[str, tuple[tuple[int, int], ...]] = {
     "cp949": ((0xB0A1, 0xC8FE), (0xA1A1, 0xA1FE), (0xA3A1, 0xA3FE)),
     "euc_jp": ((0xB0A1, 0xCFD3), (0xA4A1, 0xA5F6), (0xA1A1, 0xA1FE), (0xA3A1, 0xA3FE)),
 }
+
+
+def _unmistakable(sample: bytes) -> str | None:
+    """The one CJK standard that explains nearly all characters, where none of the others comes close.
+
+    Spares most files the detector, whose tables take 65 ms and 27 MB to load.
+    """
+    part = sample[:CLEAR_SAMPLE]
+    if len(sample) > CLEAR_SAMPLE:
+        part = part[: part.rfind(b"\n")] if b"\n" in part else part
+    if len(_HIGH.findall(part)) < CLEAR_BYTES:
+        return None
+    scores = sorted((_everyday(part, encoding), encoding) for encoding in _EVERYDAY)
+    (second, _), (first, encoding) = scores[-2:]
+    return encoding if first > 0.97 and second < 0.85 else None
 
 
 def _short(sample: bytes, high: int, guess: str) -> str:

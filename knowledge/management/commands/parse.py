@@ -13,7 +13,7 @@ from knowledge.ingestion.reading import read
 
 class Command(BaseCommand):
     help = "Parse a file and show its blocks with their positions."
-    requires_system_checks: list[str] = []  # type: ignore[assignment]
+    requires_system_checks: list[str] = []
     requires_migrations_checks = False
 
     def add_arguments(self, parser: CommandParser) -> None:

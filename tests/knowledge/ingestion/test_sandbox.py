@@ -267,7 +267,7 @@ def test_children_die_when_the_worker_is_killed(source: Source, tmp_path: Path) 
     assert worker.stdout is not None
     assert worker.stdout.readline() == b"running\n"
     family = _descendants(worker.pid)
-    assert len(family) == 2
+    assert len(family) >= 2  # the server, the parser and, soon, the process that waits for the next file
     worker.kill()
     worker.wait()
     worker.stdout.close()
