@@ -16,9 +16,9 @@ from knowledge.ingestion.parsers.xml import Element, integer
 
 Show = Callable[[str], str]
 _DATES = {14, 15, 16, 17, 22, *range(27, 37), *range(50, 59)}
-_BUILT_IN = {9: "0%", 10: "0.00%", 14: "yyyy-mm-dd", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM"}
-_BUILT_IN |= {19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 45: "mm:ss", 46: "[h]:mm:ss"}
-_BUILT_IN |= {32: "h:mm", 33: "h:mm:ss", 47: "mm:ss"}
+BUILT_IN = {9: "0%", 10: "0.00%", 14: "yyyy-mm-dd", 15: "d-mmm-yy", 16: "d-mmm", 17: "mmm-yy", 18: "h:mm AM/PM"}
+BUILT_IN |= {19: "h:mm:ss AM/PM", 20: "h:mm", 21: "h:mm:ss", 22: "yyyy-mm-dd h:mm", 45: "mm:ss", 46: "[h]:mm:ss"}
+BUILT_IN |= {32: "h:mm", 33: "h:mm:ss", 47: "mm:ss"}
 _QUOTED = re.compile(r'"[^"]*"|\\.|_.|\*.')
 _BRACKETS = re.compile(r"\[(?!h+\]|m+\]|s+\])[^\]]*\]", re.IGNORECASE)
 EPOCH_1900, EPOCH_1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)
@@ -45,7 +45,7 @@ def styles(root: Element | None, *, date1904: bool = False) -> list[Show | None]
     """For each cell style (`cellXfs`), how it shows a number; None when it shows the plain digits."""
     if root is None:
         return []
-    codes = dict(_BUILT_IN)
+    codes = dict(BUILT_IN)
     for element in root.iter("{*}numFmt"):
         codes[integer(element.get("numFmtId"), -1)] = element.get("formatCode", "")
     found: list[Show | None] = []
@@ -60,22 +60,35 @@ def styles(root: Element | None, *, date1904: bool = False) -> list[Show | None]
     return found
 
 
+def is_date(code: str) -> bool:
+    """Whether a format code shows a date, a time or a duration."""
+    lowered = _bare(code).lower()
+    if "general" in lowered:
+        return False
+    lowered = re.sub(r"am/pm|a/p|上午/下午", "", lowered)
+    return bool(re.search(r"[ymdhs年月日]", lowered)) and not re.search(r"[0#?]", re.sub(r"s[.,]0+", "s", lowered))
+
+
 def display(code: str, *, date1904: bool = False) -> Show | None:
     """How a format code shows a stored number, or None when it shows the plain digits."""
-    section = code.split(";")[0]
-    bare = _BRACKETS.sub("", _QUOTED.sub("", section))
-    if re.search(r"general", bare, re.IGNORECASE):
+    bare = _bare(code)
+    if "general" in bare.lower():
         return None
-    lowered = re.sub(r"am/pm|a/p|上午/下午", "", bare.lower())
-    if re.search(r"[ydhs年月日]|m", lowered) and not re.search(r"[0#?]", re.sub(r"s[.,]0+", "s", lowered)):
-        return _date_display(lowered, EPOCH_1904 if date1904 else EPOCH_1900)
+    if is_date(code):
+        return _date_display(re.sub(r"am/pm|a/p", "", bare.lower()), EPOCH_1904 if date1904 else EPOCH_1900)
     if "%" in bare:
         decimals = len(re.sub(r"[^0#?]", "", bare.partition(".")[2])) if "." in bare else 0
         return lambda raw: _percent(raw, decimals)
+    section = code.split(";")[0]
     literal = re.sub(r'"([^"]*)"|\\(.)', lambda found: found[1] or found[2] or "", _BRACKETS.sub("", section))
     if re.fullmatch(r"[0#][0#\- ()]*0", literal) and literal.count("0") > 1:
         return lambda raw: _padded(raw, literal)
     return None
+
+
+def _bare(code: str) -> str:
+    """The section for positive numbers without quoted text, escapes, colours and locales."""
+    return _BRACKETS.sub("", _QUOTED.sub("", code.split(";")[0]))
 
 
 def _date_display(code: str, epoch: datetime) -> Show:

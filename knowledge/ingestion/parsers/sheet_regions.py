@@ -195,3 +195,22 @@ def _listing(region: Iterable[Row]) -> str:
 
 def _at(block: Block, name: str, first: int, last: int) -> Block:
     return replace(block, sheet=name, rows=(first, last))
+
+
+def sheet_warnings(name: str, state: str, sheet: Sheet, *, shown: bool) -> list[str]:
+    """What a reader of this sheet should know."""
+    found: list[str] = []
+    if state != "visible" and shown:
+        found.append(f'hidden_sheet: The sheet "{name}" is hidden in the workbook.')
+    if sheet.damaged:
+        found.append(f'malformed_part: The sheet "{name}" breaks off; what stands before that is kept.')
+    if sheet.uncached:
+        found.append(
+            f'formula_without_value: {len(sheet.uncached)} formulas on the sheet "{name}" have no stored value '
+            f"(first at {sheet.uncached[0]}); open and save the file in a spreadsheet program to fill them."
+        )
+    if sheet.errors:
+        found.append(
+            f'error_cells: {len(sheet.errors)} cells on the sheet "{name}" show an error (first at {sheet.errors[0]}).'
+        )
+    return found

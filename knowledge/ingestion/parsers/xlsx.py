@@ -13,10 +13,10 @@ from knowledge.ingestion.parsers import xls
 from knowledge.ingestion.parsers.drawing import NO_ALT
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.ooxml import Package, is_encrypted, is_ole
-from knowledge.ingestion.parsers.sheet_cells import Room, Sheet, read_sheet, rich_text, shared_strings
+from knowledge.ingestion.parsers.sheet_cells import Room, read_sheet, rich_text, shared_strings
 from knowledge.ingestion.parsers.sheet_extras import comment_blocks, drawing_blocks
 from knowledge.ingestion.parsers.sheet_formats import Show, styles
-from knowledge.ingestion.parsers.sheet_regions import sheet_blocks
+from knowledge.ingestion.parsers.sheet_regions import sheet_blocks, sheet_warnings
 from portal.kernel.errors import ParseError
 
 MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -121,22 +121,3 @@ class _Workbook:
             part = link.target if link else ""
             found.append(Listed(element.get("name", ""), element.get("state", "visible"), part))
         return found
-
-
-def sheet_warnings(name: str, state: str, sheet: Sheet, *, shown: bool) -> list[str]:
-    """What a reader of this sheet should know."""
-    found: list[str] = []
-    if state != "visible" and shown:
-        found.append(f'hidden_sheet: The sheet "{name}" is hidden in the workbook.')
-    if sheet.damaged:
-        found.append(f'malformed_part: The sheet "{name}" breaks off; what stands before that is kept.')
-    if sheet.uncached:
-        found.append(
-            f'formula_without_value: {len(sheet.uncached)} formulas on the sheet "{name}" have no stored value '
-            f"(first at {sheet.uncached[0]}); open and save the file in a spreadsheet program to fill them."
-        )
-    if sheet.errors:
-        found.append(
-            f'error_cells: {len(sheet.errors)} cells on the sheet "{name}" show an error (first at {sheet.errors[0]}).'
-        )
-    return found
