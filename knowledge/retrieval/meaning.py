@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from portal.gateway.embedding import embedder_for, space_of
-
 from knowledge.retrieval import vectors
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.permitted import Permitted, SearchedBase
 from knowledge.retrieval.trace import Trace
 from knowledge.retrieval.vectors import Asked
+from portal.gateway.embedding import embedder_for, space_of
 from portal.gateway.models import ModelEndpoint
 from portal.kernel.errors import Invalid, Unavailable
 

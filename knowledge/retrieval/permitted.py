@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from typing import Any
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
@@ -40,7 +41,7 @@ class Permitted:
     """`sql` selects (revision_id, base_id) of what may be found; `params` fill its placeholders."""
 
     sql: str
-    params: tuple[object, ...]
+    params: tuple[Any, ...]
     bases: tuple[SearchedBase, ...]
 
     @property
@@ -97,12 +98,12 @@ def _narrowed(documents: QuerySet[Document], filters: Filters) -> QuerySet[Docum
     return documents
 
 
-def _leaves(sql: str, params: tuple[object, ...]) -> dict[int, int]:
+def _leaves(sql: str, params: tuple[Any, ...]) -> dict[int, int]:
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH permitted (revision_id, base_id) AS ({sql}) "  # noqa: S608 (compiled by Django, values bound)
-            "SELECT permitted.base_id, sum(r.chunk_count) FROM permitted JOIN knowledge_revision r ON r.id = revision_id "
-            "GROUP BY permitted.base_id",
+            "SELECT p.base_id, sum(r.chunk_count) FROM permitted p JOIN knowledge_revision r ON r.id = p.revision_id "
+            "GROUP BY p.base_id",
             params,
         )
         return {base: int(leaves) for base, leaves in cursor.fetchall()}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from knowledge.base_settings import Searching
+from knowledge.base_settings import BaseSettings
 from knowledge.retrieval import blend, meaning, passages, words
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
@@ -38,7 +39,7 @@ class _Asked:
     top_k: int
     threshold: float
     weight: float
-    fusion: str
+    fusion: Literal["convex", "rrf"]
     neighbours: int
 
     @property
@@ -83,7 +84,7 @@ def retrieve(principal: Principal, request: RetrievalRequest) -> RetrievalResult
 
 def _filled_in(request: RetrievalRequest, permitted: Permitted) -> _Asked:
     """None in the request means: as the first base is set."""
-    settings = permitted.bases[0].settings.searching if permitted.bases else Searching()
+    settings = (permitted.bases[0].settings if permitted.bases else BaseSettings()).searching
     query = clean(request.query[: 2 * MAX_QUERY])[:MAX_QUERY]
     top_k = settings.top_k if request.top_k is None else request.top_k
     reach = settings.neighbours if request.neighbours is None else request.neighbours
@@ -125,8 +126,7 @@ def _candidates(
 
 def _ranked(asked: _Asked, candidates: Sequence[Candidate]) -> list[Ranked]:
     if asked.mode == "blend":
-        fusion = "rrf" if asked.fusion == "rrf" else "convex"
-        return blend.best_leaves(candidates, blend.fuse(candidates, asked.weight, fusion))
+        return blend.best_leaves(candidates, blend.fuse(candidates, asked.weight, asked.fusion))
     if asked.mode == "keywords":
         order = blend.best_leaves(candidates, [item.words_share or 0.0 for item in candidates])
         return [Ranked(item.candidate, item.candidate.words or 0.0) for item in order]

@@ -158,11 +158,11 @@ def _by_graph(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
     return _candidates(rows, asked)
 
 
-def _tail(asked: Asked, k: int) -> list[object]:
+def _tail(asked: Asked, k: int) -> list[Any]:
     return [_literal(_mean(asked.space)), asked.space.pk, k]
 
 
-def _run(sql: str, params: Sequence[object]) -> list[Row]:
+def _run(sql: str, params: Sequence[Any]) -> list[Row]:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         return list(cursor.fetchall())

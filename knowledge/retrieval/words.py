@@ -159,17 +159,17 @@ def _is_settled(query: Query, used: int, found: Sequence[Candidate], k: int) -> 
     return worst >= bound
 
 
-def _weights(query: Query) -> tuple[str, list[object]]:
+def _weights(query: Query) -> tuple[str, list[Any]]:
     """A table of one row a base: what a leaf's length is multiplied with, the ideal score, the idf of each lexeme."""
     rows = ", ".join(["(%s::bigint, %s::float8, %s::float8, %s::float8[])"] * len(query.bases))
-    params: list[object] = []
+    params: list[Any] = []
     for pk, base in query.bases.items():
         idfs = [query.idf(pk, lexeme) for lexeme in query.lexemes]
         params += [pk, K1 * B / base.average_length, query.ideals[pk] or 1.0, idfs]
     return f"weights (base_id, slope, ideal, idf) AS (VALUES {rows})", params
 
 
-def _score(query: Query) -> tuple[str, list[object]]:
+def _score(query: Query) -> tuple[str, list[Any]]:
     """BM25 of leaf `c` with weights `w`. f / (f + n) is written as 1 - n / (n + f), so that f is computed once."""
     length = f"({K1 * (1 - B)} + w.slope * c.words)"
     terms = [

@@ -184,6 +184,6 @@ def test_settings_of_the_first_base_fill_what_the_request_leaves_open(library: L
 
 def test_both_fusions_agree_on_a_clear_answer(library: Library, base: KnowledgeBase) -> None:
     for fusion in ("convex", "rrf"):
-        hits = retrieve(library.principal("bob"), RetrievalRequest("E-1024 电源电压", fusion=fusion)).hits  # type: ignore[arg-type]
+        hits = retrieve(library.principal("bob"), RetrievalRequest("E-1024 电源电压", fusion=fusion)).hits
         assert hits[0].text == TEXTS[2]
         assert hits[0].scale == ("rrf" if fusion == "rrf" else "blend")

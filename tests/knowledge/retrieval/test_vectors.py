@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from django.db import connection
 
+from knowledge import base_settings
 from knowledge.models import Chunk, ChunkVector, KnowledgeBase
 from knowledge.retrieval import RetrievalRequest, vectors
-from knowledge.retrieval.permitted import Permitted, resolve
+from knowledge.retrieval.candidates import Candidate
+from knowledge.retrieval.permitted import Permitted, SearchedBase, resolve
 from knowledge.retrieval.vectors import Asked, Vector
 from portal.gateway.models import EmbeddingSpace
 from tests.knowledge.retrieval.library import Library, make_space, unit
@@ -43,7 +47,7 @@ def nearest(points: Vector, query: Vector, k: int) -> list[str]:
     return [f"text {place}" for place in np.argsort(-(points @ query), kind="stable")[:k]]
 
 
-def texts(found: list[vectors.Candidate]) -> list[str]:
+def texts(found: list[Candidate]) -> list[str]:
     by_id = dict(Chunk.objects.filter(pk__in=[item.leaf for item in found]).values_list("pk", "text"))
     return [by_id[item.leaf] for item in found]
 
@@ -88,8 +92,6 @@ def test_cosines_raw_and_centred_are_what_numpy_says(
 def test_completed_cosines_equal_searched_ones(
     library: Library, space: EmbeddingSpace, filled: tuple[KnowledgeBase, Vector]
 ) -> None:
-    from dataclasses import replace
-
     base, _ = filled
     asked = Asked(space, clustered(1, 5)[0])
     found = vectors.search(permitted_for(library), asked, 5, {})
@@ -100,8 +102,6 @@ def test_completed_cosines_equal_searched_ones(
 
 def test_the_planner_chooses_by_share(library: Library, space: EmbeddingSpace) -> None:
     base = library.base("Manual")
-    from knowledge import base_settings
-    from knowledge.retrieval.permitted import SearchedBase
 
     def plan(leaves: int, total: int, *, graph: bool) -> str:
         searched = SearchedBase(base, base_settings.BaseSettings(), leaves)
