@@ -23,6 +23,7 @@ from .headings import blocks_with_paths, read_outline
 from .opening import has_page_objects, open_document
 from .page import PageError, PageResult, read_page
 from .paragraphs import Draft
+from .pictures import PagePictures
 from .strings import metadata_of
 
 MIME = "application/pdf"
@@ -31,8 +32,9 @@ _METADATA = ("Author", "Subject", "Keywords", "Creator", "CreationDate", "ModDat
 
 @dataclass(slots=True)
 class _Reading:
-    """What reading all pages gave: drafts and heights a page, and the pages that need a word."""
+    """What reading all pages gave: drafts and heights a page, pictures, and the pages that need a word."""
 
+    pictures: PagePictures
     pages: list[list[Draft]] = field(default_factory=list)
     heights: list[float] = field(default_factory=list)
     without_text: list[int] = field(default_factory=list)
@@ -63,7 +65,8 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
         parsed = assemble(
             MIME,
             blocks,
-            warnings=warnings,
+            warnings=[*warnings, *reading.pictures.warnings],
+            images=reading.pictures.images,
             page_count=len(reading.pages),
             title=metadata_of(document, "Title"),
             metadata={key.lower(): value for key in _METADATA if (value := metadata_of(document, key))},
@@ -76,12 +79,12 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
 
 
 def _read_pages(document: pypdfium.PdfDocument, second: SecondReader, context: ParseContext) -> _Reading:
-    reading = _Reading()
+    reading = _Reading(PagePictures(context))
     fonts: Faces = {}
     total = len(document)
     for number in range(1, total + 1):
         try:
-            page = read_page(document, number, fonts)
+            page = read_page(document, number, fonts, reading.pictures)
         except PageError:
             reading.unreadable.append(number)
             reading.pages.append([])

@@ -26,6 +26,7 @@ _BULLETS = {0xF0B7, 0xF0A7, 0xF06C, 0xF06E, 0xF075, 0xF076, 0xF0D8, 0xF0FC, 0xF0
 # Compatibility characters that fonts' tables produce where the author typed the plain one.
 _COMPATIBLE = re.compile("[\u2e80-\u2fdf\uf900-\ufaff\ufb00-\ufdff\ufe70-\ufefe]")
 _HIGH_LATIN_RUN = re.compile("[\u00a1-\u00ff\u0152\u0153\u0160\u0161\u017d\u017e\u0178\u0192\u2013-\u2122]{4,}")
+_CJK = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _SPACED_CJK = re.compile(r"(?:[\u3400-\u9fff\u3001\u3002\uff00-\uff60] ){3,}[\u3400-\u9fff\u3001\u3002\uff00-\uff60]")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -48,6 +49,11 @@ def is_cjk_char(char: str) -> bool:
         or 0xFF00 <= value <= 0xFFEF
         or 0x20000 <= value <= 0x3FFFF
     )
+
+
+def cjk_count(text: str) -> int:
+    """How many characters of a text are written without spaces between them."""
+    return len(_CJK.findall(text)) if not text.isascii() else 0
 
 
 def is_rtl(code: NDArray[Any]) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from .cleaning import is_cjk_char
+from .cleaning import cjk_count
 from .pieces import Piece, joined, rows_of
 
 MIN_LINES = 2  # lines on each side of a gutter
@@ -197,7 +197,7 @@ def _solid(row: Sequence[Piece]) -> bool:
 
 def _letters(text: str) -> int:
     """Length in Latin letters: a Chinese character says about as much as two."""
-    return len(text) + sum(map(is_cjk_char, text)) if not text.isascii() else len(text)
+    return len(text) + cjk_count(text) if not text.isascii() else len(text)
 
 
 def _aligned(left: Sequence[Piece], right: Sequence[Piece]) -> float:

@@ -17,7 +17,7 @@ import pypdfium2.raw as pdfium
 
 from knowledge.ingestion.blocks import Block
 
-from .cleaning import is_cjk_char
+from .cleaning import cjk_count
 from .paragraphs import LEADER, SENTENCE_END, Draft
 from .strings import title_of
 
@@ -132,8 +132,9 @@ class _Tree:
     def _write(self, draft: Draft) -> None:
         left, top, right, bottom = (round(value, 1) for value in draft.box)
         path = tuple(title for _, title in self.path)
+        box = (left, top, right, bottom)
         self.blocks.append(
-            Block(draft.kind, draft.text, draft.level, path, page=draft.page, bbox=(left, top, right, bottom))
+            Block(draft.kind, draft.text, draft.level, path, page=draft.page, bbox=box, image=draft.image)
         )
 
 
@@ -263,7 +264,7 @@ def _may_be_heading(draft: Draft) -> bool:
     if draft.kind not in ("paragraph", "list") or not draft.upright or draft.lines > MAX_LINES:
         return False
     text = draft.text.strip()
-    length = len(text) + sum(map(is_cjk_char, text))
+    length = len(text) + cjk_count(text)
     if not 2 <= length <= MAX_LENGTH or LEADER in text or text[0] in "•▪●■◆▶":
         return False
     return not text.endswith(tuple(set(SENTENCE_END) - set("?？!！"))) and len(_WORD.findall(text)) >= max(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from .cleaning import clean_glyphs
 from .columns import in_reading_order
 from .glyphs import DOWN, SKEWED, Canvas, Faces, Glyphs, canvas_of, read_glyphs
 from .paragraphs import Draft, drafts_of_region
+from .pictures import PagePictures
 from .pieces import Piece, Reading, mark_vertical_writing, pieces_of
 from .rules import grids_of, read_drawing
 from .strings import contents_of
@@ -38,10 +39,9 @@ class PageResult:
     objects: int = 0
     removed: int = 0  # forbidden characters taken out
     garbled: bool = False
-    tables: list[Table] = field(default_factory=list)
 
 
-def read_page(document: Any, number: int, fonts: Faces) -> PageResult:
+def read_page(document: Any, number: int, fonts: Faces, pictures: PagePictures) -> PageResult:
     """Page `number` (from 1) of an open PDFium document. Raises PageError when it can not be loaded."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
     if not page:
@@ -53,10 +53,14 @@ def read_page(document: Any, number: int, fonts: Faces) -> PageResult:
         if fields:
             glyphs, removed = _with_fields(page, document, number, canvas, glyphs, removed, fonts)
         drawing = read_drawing(page)
-        result = PageResult([], canvas, drawing.pictures, drawing.objects, removed)
+        result = PageResult([], canvas, len(drawing.pictures), drawing.objects, removed)
         if glyphs is not None and len(glyphs):
             result.garbled = glyphs.garbled
             result.drafts = _drafts(glyphs, drawing.lines, canvas, number)
+        if result.drafts and drawing.pictures and not result.garbled:
+            boxes = [(row[0], row[1], row[2], row[3]) for row in canvas.boxes(drawing.picture_boxes).tolist()]
+            found = list(zip(drawing.pictures, boxes, strict=True))
+            result.drafts = pictures.place(result.drafts, found, canvas, number)
         result.drafts.extend(notes)
         return result
     finally:

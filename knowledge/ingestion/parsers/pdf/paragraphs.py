@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from knowledge.ingestion.blocks import BlockKind
+from knowledge.ingestion.parsers.tables import markdown_table
 
 from .cleaning import is_cjk_char, tidy
 from .pieces import Box, Piece, Reading, glued
-from .tables import LIST_MARK, Table, as_markdown, borderless_runs
+from .tables import LIST_MARK, Table, borderless_runs
 
 LOOSE_PITCH = 1.35  # a line farther from the last than this many usual distances begins a paragraph
 MONO_WIDTH = 0.6  # em
@@ -39,6 +40,7 @@ class Draft:
     level: int | None = None
     upright: bool = True  # in the page's main reading direction
     tail_full: bool = False  # the last line reaches the right edge, so the text may go on
+    image: str | None = None  # key of the picture
     indent: float = 0.0  # where the first line begins, in points along the line
 
 
@@ -77,7 +79,7 @@ def drafts_of_region(rows: Sequence[list[Piece]], tables: Sequence[Table], page:
 
 def _table_draft(table: Table, page: int, reading: Reading) -> Draft:
     return Draft(
-        "table", as_markdown(table.cells), page, reading.displayed(table.box), table.em, lines=len(table.cells)
+        "table", markdown_table(table.cells), page, reading.displayed(table.box), table.em, lines=len(table.cells)
     )
 
 

@@ -62,10 +62,11 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a page holds besides text: line boxes (page space, n × 4) and whether there are pictures."""
+    """What a page holds besides text: line boxes (page space, n × 4), image objects and their boxes (likewise)."""
 
     lines: Floats
-    pictures: int
+    pictures: tuple[int, ...]
+    picture_boxes: Floats
     objects: int
 
 
@@ -73,15 +74,28 @@ def read_drawing(page: Any) -> Drawing:
     """Walk the page's objects once, form XObjects included up to a depth and count limit."""
     handle = ctypes.cast(page, ctypes.c_void_p).value
     boxes: list[tuple[float, float, float, float]] = []
-    pictures = seen = 0
+    places: list[tuple[float, float, float, float]] = []
+    pictures: list[int] = []
+    seen = 0
     for item, kind, matrix in _objects(handle):
         seen += 1
         if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-            pictures += 1
+            pictures.append(item)
+            places.append(_place(item, matrix))
         elif kind == pdfium.FPDF_PAGEOBJ_PATH:
             boxes.extend(_lines_of(item, matrix))
-    lines = np.array(boxes, np.float64) if boxes else np.zeros((0, 4))
-    return Drawing(lines, pictures, seen)
+    return Drawing(_rows(boxes), tuple(pictures), _rows(places), seen)
+
+
+def _rows(boxes: list[tuple[float, float, float, float]]) -> Floats:
+    return np.array(boxes, np.float64) if boxes else np.zeros((0, 4))
+
+
+def _place(item: int, matrix: Matrix) -> tuple[float, float, float, float]:
+    if not _bounds(item, *_value_at[:4]):
+        return 0.0, 0.0, 0.0, 0.0
+    left, bottom, right, top = _values[:4]
+    return (*_apply(matrix, left, bottom), *_apply(matrix, right, top))
 
 
 def _objects(page: int | None) -> Iterator[tuple[int, int, Matrix]]:

@@ -42,13 +42,6 @@ class Table:
     em: float
 
 
-def as_markdown(cells: Sequence[Sequence[str]]) -> str:
-    """Head row, rule, body rows: one line a row, pipes in cells escaped."""
-    lines = ["| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in row) + " |" for row in cells]
-    lines.insert(1, "|" + "---|" * len(cells[0]))
-    return "\n".join(lines)
-
-
 def ruled_tables(
     glyphs: Glyphs, grids: Sequence[Grid], canvas: Canvas, reading: Reading
 ) -> tuple[list[Table], NDArray[np.bool_]]:
