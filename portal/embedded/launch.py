@@ -17,6 +17,7 @@ import argparse
 import ctypes
 import os
 import pwd
+import signal
 import sys
 from pathlib import Path
 
@@ -39,6 +40,9 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--not-root", type=Path)
     parser.add_argument("command", nargs="+")
     given = parser.parse_args(arguments)
+    # A shell starts background jobs with these ignored, and ignoring is inherited: the child could not be stopped.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     try:
         if given.not_root and _needs_another_identity():
             _leave_root(given.not_root)

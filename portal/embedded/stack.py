@@ -11,7 +11,7 @@ from pathlib import Path
 
 from portal.embedded import locations
 from portal.embedded.postgres import Postgres
-from portal.embedded.process import Program, Stopping
+from portal.embedded.process import Program
 from portal.embedded.supervisor import Service
 from portal.embedded.valkey import Valkey
 from portal.kernel.errors import Unavailable
@@ -44,7 +44,7 @@ def application(listener: socket.socket) -> list[Service]:
             # Heavy work forks, so that a crash of a parser or a leak takes one child with it.
             _celery("worker-ingest", "worker", *_queue("ingest"), "--pool", "prefork", "--concurrency", "2"),
             _celery("worker-light", "worker", *_queue("default"), "--pool", "threads", "--concurrency", "4"),
-            _celery("beat", "beat", "--pidfile", "", level="WARNING", stop=WEB_STOP),
+            _celery("beat", "beat", "--pidfile", "", level="WARNING", with_parent=signal.SIGTERM),
         )
     ]
 
@@ -89,7 +89,7 @@ def _web(listener: socket.socket) -> Program:
     )
 
 
-def _celery(name: str, *arguments: str, level: str = "INFO", stop: Stopping = WORKER_STOP) -> Program:
+def _celery(name: str, *arguments: str, level: str = "INFO", with_parent: signal.Signals = signal.SIGQUIT) -> Program:
     return Program(
         name=name,
         command=lambda: [
@@ -98,8 +98,8 @@ def _celery(name: str, *arguments: str, level: str = "INFO", stop: Stopping = WO
         ],
         # Celery warns of root for the sake of pickle, which is switched off.
         environment=_environment(name, PYTHONWARNINGS="ignore:You're running the worker"),
-        stop=stop,
-        with_parent=signal.SIGQUIT,
+        stop=WORKER_STOP,
+        with_parent=with_parent,
         directory=locations.REPOSITORY,
     )
 

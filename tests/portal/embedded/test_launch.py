@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,19 @@ def test_a_program_whose_parent_is_gone_is_not_started() -> None:
     assert done.returncode == 126
     assert done.stdout == ""
     assert "parent" in done.stderr
+
+
+def test_a_program_started_from_a_background_job_can_still_be_stopped() -> None:
+    launcher = locations.REPOSITORY / "portal" / "embedded" / "launch.py"
+    own = str(os.getpid())
+    ask = "import signal; print(signal.getsignal(signal.SIGQUIT) is signal.SIG_DFL)"
+    before = signal.signal(signal.SIGQUIT, signal.SIG_IGN)
+    try:
+        done = subprocess.run(
+            [sys.executable, str(launcher), "--parent", own, "--signal", "15", "--", sys.executable, "-c", ask],
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGQUIT, before)
+    assert done.stdout == "True\n"
