@@ -116,9 +116,7 @@ def access_base(principal: Principal, uid: str, at_least: Role = Role.VIEWER) ->
 
 def access_document(principal: Principal, uid: str, at_least: Role = Role.VIEWER) -> Document:
     """The document with this uid, its base at hand; errors as `access_base`."""
-    document = (
-        visible_documents(principal).select_related("base", "active_revision").filter(uid=uid).first()
-    )
+    document = visible_documents(principal).select_related("base", "active_revision").filter(uid=uid).first()
     if document is None:
         raise NotFound(_NOT_FOUND)
     _require(principal, document.base, at_least)
@@ -135,9 +133,7 @@ def access_deleted_document(principal: Principal, uid: str) -> Document:
 
 def access_revision(principal: Principal, uid: str, at_least: Role = Role.VIEWER) -> Revision:
     """The revision with this uid, document and base at hand; errors as `access_base`."""
-    revision = (
-        visible_revisions(principal).select_related("document", "document__base", "base").filter(uid=uid).first()
-    )
+    revision = visible_revisions(principal).select_related("document", "document__base", "base").filter(uid=uid).first()
     if revision is None:
         raise NotFound(_NOT_FOUND)
     _require(principal, revision.document.base, at_least)

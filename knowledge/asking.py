@@ -73,7 +73,5 @@ def readable_records(principal: Principal, kind: QueryRecord.Kind, limit: int = 
 
 def readable_record(principal: Principal, uid: str) -> QueryRecord | None:
     """One record of the asker, while every base that it was copied from is visible."""
-    row = QueryRecord.objects.filter(
-        uid=uid, user_id=principal.user_id, workspace_id=principal.workspace_id
-    ).first()
+    row = QueryRecord.objects.filter(uid=uid, user_id=principal.user_id, workspace_id=principal.workspace_id).first()
     return row if row is not None and all_visible(principal, row.base_ids) else None

@@ -22,6 +22,9 @@ class Splitting(_Section):
     overlap_tokens: int = Field(0, ge=0, le=200)
     separators: list[str] = Field(default_factory=list, max_length=20)
     patterns: list[str] = Field(default_factory=list, max_length=20)
+    heading_level: int = Field(0, ge=0, le=6)
+    question_column: str = Field("", max_length=200)
+    answer_column: str = Field("", max_length=200)
     review: Literal["never", "always"] = "never"
 
 

@@ -82,7 +82,7 @@ def describe(
 def save_settings(
     principal: Principal, base: KnowledgeBase, section: str, values: dict[str, Any], *, version: int | None = None
 ) -> KnowledgeBase:
-    """Replace one section of the settings. `version` is the one the caller started from; a newer one is a `Conflict`."""
+    """Replace one section of the settings. When there is a newer `version` than the caller knows: `Conflict`."""
     row = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
     if version is not None and version != row.config_version:
         raise Conflict("Somebody has changed these settings meanwhile; look at them again.", code="settings_changed")
@@ -135,9 +135,7 @@ def grant(
     row.role, row.created_by_id, row.expires_at, row.reason = role, principal.user_id, None, ""
     row.save()
     _keep_an_owner(base)
-    audit.record(
-        principal, "grant.set", base, base_ids=[base.pk], subject=_subject(row), role=role, before=before
-    )
+    audit.record(principal, "grant.set", base, base_ids=[base.pk], subject=_subject(row), role=role, before=before)
     bump_acl(base.workspace_id)
     if user is not None and before is None and user.pk != principal.user_id:
         notify.tell(
@@ -230,4 +228,3 @@ def sensitive_bases_hidden_from(principal: Principal) -> Any:
     return KnowledgeBase.objects.filter(
         workspace_id=principal.workspace_id, sensitive=True, deleted_at__isnull=True
     ).exclude(id__in=visible_bases(principal).values("id"))
-

@@ -1,4 +1,7 @@
-"""What may come in: size and type limits, duplicates, new document or new revision. Nothing is kept of what is refused."""
+"""What may come in: size and type limits, duplicates, new document or new revision.
+
+Nothing is kept of what is refused.
+"""
 
 from __future__ import annotations
 
@@ -175,9 +178,7 @@ def _record(
         return Received("reactivated", document, earlier)
     revision = lifecycle.add_revision(document, created_by_id=principal.user_id, **fields)
     Document.objects.filter(pk=document.pk).update(updated_at=timezone.now())
-    audit.record(
-        principal, "document.revise", document, base_ids=[base.pk], revision=revision.number, sha256=sha256
-    )
+    audit.record(principal, "document.revise", document, base_ids=[base.pk], revision=revision.number, sha256=sha256)
     return Received("revision", document, revision)
 
 

@@ -202,7 +202,12 @@ def publish(claim: Claim) -> None:
     _activate(document, row)
     _end_attempt(row, Attempt.Outcome.DONE)
     audit.record(
-        None, "revision.indexed", row, workspace_id=row.base.workspace_id, base_ids=[row.base_id], chunks=row.chunk_count
+        None,
+        "revision.indexed",
+        row,
+        workspace_id=row.base.workspace_id,
+        base_ids=[row.base_id],
+        chunks=row.chunk_count,
     )
     announce(row)
 
@@ -276,9 +281,7 @@ def _cancel_row(row: Revision) -> None:
 def _end_attempt(
     row: Revision, outcome: Attempt.Outcome, error: ArchwayError | None = None, *, final: bool = True
 ) -> None:
-    live = Attempt.objects.filter(
-        revision=row, outcome__in=[Attempt.Outcome.RUNNING, Attempt.Outcome.YIELDED]
-    )
+    live = Attempt.objects.filter(revision=row, outcome__in=[Attempt.Outcome.RUNNING, Attempt.Outcome.YIELDED])
     changes: dict[str, Any] = {"outcome": outcome}
     if final:
         changes["ended_at"] = timezone.now()
@@ -480,9 +483,7 @@ def activate(principal: Principal, document: Document, revision: Revision) -> No
         )
     before = locked.active_revision.number if locked.active_revision else None
     _activate(locked, row)
-    audit.record(
-        principal, "document.activate", locked, base_ids=[locked.base_id], revision=row.number, before=before
-    )
+    audit.record(principal, "document.activate", locked, base_ids=[locked.base_id], revision=row.number, before=before)
     announce(row)
 
 

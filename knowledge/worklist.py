@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 Status = Revision.Status
 RUNNING, ATTENTION, DONE = "running", "attention", "done"
 FAILURES = (Status.FAILED, Status.NO_TEXT)
-NEEDS = {"review": (Status.REVIEW,), "failed": FAILURES}
 
 
 class Facts(TypedDict):
@@ -171,11 +170,11 @@ def _latest_change(live: Q) -> Any:
     return Max("documents__updated_at", filter=live)
 
 
-def needing(rows: QuerySet[Task], what: str) -> QuerySet[Task]:
-    """Of `tasks(…)`, those that need a review, failed, or are stuck."""
-    if what == "stuck":
+def in_state(rows: QuerySet[Task], state: str) -> QuerySet[Task]:
+    """Of `tasks(…)`, those in a state as people speak of it: review, failed (or without text), stuck, …"""
+    if state == "stuck":
         return rows.filter(bucket=ATTENTION, status__in=lifecycle.RUNNING)
-    return rows.filter(bucket=ATTENTION, status__in=NEEDS[what])
+    return rows.filter(status__in=FAILURES if state == "failed" else (state,))
 
 
 def newest_first(rows: QuerySet[Task]) -> QuerySet[Task]:

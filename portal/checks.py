@@ -9,7 +9,8 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.core import checks as django_checks
+from django.core.checks import CheckMessage, Error, register
 
 _ENVIRONMENTS = {"development", "production"}
 
@@ -89,5 +90,9 @@ def _master_key() -> list[CheckMessage]:
             )
         ]
     if path.stat().st_mode & 0o077:
-        return [Warning("ARCHWAY_MASTER_KEY_FILE can be read by other users of this machine.", id="archway.W020")]
+        return [
+            django_checks.Warning(
+                "ARCHWAY_MASTER_KEY_FILE can be read by other users of this machine.", id="archway.W020"
+            )
+        ]
     return []

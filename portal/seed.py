@@ -67,9 +67,7 @@ def _departments(workspace: Workspace, rows: list[dict[str, Any]]) -> dict[str, 
     return made
 
 
-def _people(
-    workspace: Workspace, rows: list[dict[str, Any]], departments: dict[str, Department]
-) -> dict[str, User]:
+def _people(workspace: Workspace, rows: list[dict[str, Any]], departments: dict[str, Department]) -> dict[str, User]:
     logins = sample_logins()
     made: dict[str, User] = {}
     for row in rows:

@@ -103,6 +103,7 @@ PUBLIC_URL = _env("ARCHWAY_PUBLIC_URL")
 INSTALLED_APPS = [
     "portal.apps.PortalConfig",
     "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

@@ -28,9 +28,7 @@ urlpatterns = [
         BaseDocumentsView.as_view({"get": "list", "post": "create"}),
         name="api-base-documents",
     ),
-    re_path(
-        r"^bases/(?P<base>[^/]+)/recycle-bin/?$", RecycleBinView.as_view({"get": "list"}), name="api-recycle-bin"
-    ),
+    re_path(r"^bases/(?P<base>[^/]+)/recycle-bin/?$", RecycleBinView.as_view({"get": "list"}), name="api-recycle-bin"),
     re_path(
         r"^recycle-bin/(?P<document>[^/]+)/restore/?$",
         RecycleBinView.as_view({"post": "restore"}),

@@ -6,19 +6,42 @@ database; that is what keeps ingestion close to the pure time of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-
-import numpy as np
-from numpy.typing import NDArray
 
 from knowledge.ingestion import store
 from knowledge.models import Revision
 from portal.gateway.models import EmbeddingSpace
-from portal.gateway.protocols import Embedder
+from portal.gateway.protocols import Embedder, Vectors
 
 # Leaves fetched at once, and leaves of one request to the model.
 FETCH, BATCH = 2_048, 64
+
+Row = tuple[int, str]
+
+
+class Ahead:
+    """An embedder that works one batch ahead of whoever asks it: the batches are known beforehand."""
+
+    def __init__(self, embedder: Embedder, batches: Sequence[Sequence[Row]], pool: ThreadPoolExecutor) -> None:
+        self.space, self.dimensions = embedder.space, embedder.dimensions
+        self._embedder, self._pool = embedder, pool
+        self._batches = iter(batches)
+        self._next = self._submit()
+
+    def _submit(self) -> Future[Vectors] | None:
+        batch = next(self._batches, None)
+        return self._pool.submit(self._embedder.embed_passages, [text for _, text in batch]) if batch else None
+
+    def embed_passages(self, texts: Sequence[str]) -> Vectors:
+        """The vectors of the next batch; `texts` are that batch's."""
+        assert self._next is not None
+        vectors = self._next.result()
+        self._next = self._submit()
+        return vectors
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return self._embedder.embed_queries(texts)
 
 
 def embed_and_store(
@@ -35,23 +58,25 @@ def embed_and_store(
 
     Raises `Unavailable` when the model is away and `Conflict` (claim_lost) when the claim is.
     """
+    from llama_index.core.ingestion import IngestionPipeline
+    from llama_index.core.schema import TextNode
+
+    from knowledge.ingestion.chunk_store import ChunkStore
+    from knowledge.ingestion.components import EmbedTransformation
+
+    sink = ChunkStore(revision, claim_no, space)
+    done = total - store.count_without_vectors(revision.pk, space.pk)
+    on_progress(done)
     while rows := store.leaves_without_vectors(revision.pk, space.pk, FETCH):
-        rows = [row for row in rows if row[1].strip()]
         batches = [rows[place : place + BATCH] for place in range(0, len(rows), BATCH)]
-        done = total - store.count_without_vectors(revision.pk, space.pk)
-        on_progress(done)
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed") as pool:
-            ahead: Future[NDArray[np.float32]] | None = None
-            for place, batch in enumerate(batches):
-                current = ahead or pool.submit(embedder.embed_passages, [text for _, text in batch])
-                vectors = current.result()
-                stop = is_over()
-                following = batches[place + 1] if place + 1 < len(batches) and not stop else None
-                ahead = pool.submit(embedder.embed_passages, [text for _, text in following]) if following else None
-                store.write_vectors(revision, claim_no, space, [pk for pk, _ in batch], vectors)
+            embed = EmbedTransformation(embedder=Ahead(embedder, batches, pool), batch=BATCH)
+            pipeline = IngestionPipeline(transformations=[embed], vector_store=sink, disable_cache=True)
+            for batch in batches:
+                pipeline.run(nodes=[TextNode(id_=str(pk), text=text) for pk, text in batch])
                 done += len(batch)
                 on_progress(done)
-                if stop and done < total:
+                if done < total and is_over():
+                    pool.shutdown(cancel_futures=True)
                     return False
     return True
-

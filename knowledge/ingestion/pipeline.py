@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from django.conf import settings
 
@@ -19,7 +20,7 @@ from knowledge.ingestion import store
 from knowledge.ingestion.blocks import ParsedDocument, Source
 from knowledge.ingestion.embed import embed_and_store
 from knowledge.ingestion.sandbox import SandboxLimits, parse_file
-from knowledge.ingestion.split import SplitSettings, split
+from knowledge.ingestion.transformations import parse_and_split
 from knowledge.lifecycle import Claim
 from knowledge.models import Chunk, Revision, StoredImage
 from portal.gateway.embedding import counter_for, embedder_for, space_of
@@ -127,19 +128,12 @@ def parsed(revision: Revision) -> ParsedDocument | None:
 
 def _parse_and_split(turn: Slice, revision: Revision) -> bool:
     """Returns whether all chunks are written; False when the slice ended first."""
-    document = _parse(turn, revision)
-    if not document.text.strip():
-        raise ParseError("No text was found in this file.", code="no_text")
-    if revision.status != Revision.Status.SEGMENTING:
-        lifecycle.advance(
-            turn.claim,
-            Revision.Status.SEGMENTING,
-            warnings=list(document.warnings)[:100],
-            page_count=document.page_count,
-            parsed_key=revision.parsed_key,
-        )
-        revision.status = Revision.Status.SEGMENTING
-    passages = split(document, counter_for(revision.base.embedding), split_settings(revision))
+    passages = parse_and_split(
+        lambda source: _parse(turn, revision, source),
+        Source(path=Path(revision.file), name=revision.file_name, mime=revision.mime),
+        base_settings.read(revision.config).splitting,
+        counter_for(revision.base.embedding),
+    )
     if not passages:
         raise ParseError("No text was found in this file.", code="no_text")
     try:
@@ -153,20 +147,7 @@ def _parse_and_split(turn: Slice, revision: Revision) -> bool:
     return True
 
 
-def split_settings(revision: Revision) -> SplitSettings:
-    """How this revision is split, as frozen into it when it was queued."""
-    chosen = base_settings.read(revision.config).splitting
-    return SplitSettings(
-        mode=chosen.mode,
-        passage_tokens=chosen.passage_tokens,
-        leaf_tokens=chosen.leaf_tokens,
-        overlap_tokens=chosen.overlap_tokens,
-        separators=tuple(chosen.separators),
-        patterns=tuple(chosen.patterns),
-    )
-
-
-class _SliceOver(Exception):  # noqa: N818 (it is no error)
+class _SliceOver(Exception):
     """The time of the slice is up; what is written so far stays."""
 
 
@@ -176,15 +157,31 @@ def _split_progress(turn: Slice, done: int, total: int) -> None:
         raise _SliceOver
 
 
-def _parse(turn: Slice, revision: Revision) -> ParsedDocument:
-    """Read the file in a limited child process, unless the same bytes were read before."""
-    key = storage.output_key("parsed", PARSER_VERSION, revision.sha256, revision.mime)
-    revision.parsed_key = key
-    kept = storage.read_output(key)
-    if kept is not None:
-        document = ParsedDocument.from_json(kept)
-        _keep_images(revision, document, kept.get("images", []))
-        return document
+def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
+    """The parsed document, from what was kept or from a limited child process; then on to splitting."""
+    revision.parsed_key = storage.output_key("parsed", PARSER_VERSION, revision.sha256, revision.mime)
+    kept = storage.read_output(revision.parsed_key)
+    if kept is None:
+        document, images = _parse_in_child(turn, revision, source)
+        storage.write_output(revision.parsed_key, {**document.as_json(), "images": images})
+    else:
+        document, images = ParsedDocument.from_json(kept), kept.get("images", [])
+    _keep_images(revision, images)
+    if not document.text.strip():
+        raise ParseError("No text was found in this file.", code="no_text")
+    if revision.status != Revision.Status.SEGMENTING:
+        lifecycle.advance(
+            turn.claim,
+            Revision.Status.SEGMENTING,
+            warnings=list(document.warnings)[:100],
+            page_count=document.page_count,
+            parsed_key=revision.parsed_key,
+        )
+        revision.status = Revision.Status.SEGMENTING
+    return document
+
+
+def _parse_in_child(turn: Slice, revision: Revision, source: Source) -> tuple[ParsedDocument, list[dict[str, str]]]:
     limits = SandboxLimits(
         memory_mb=settings.ARCHWAY["PARSE_MEMORY_MB"],
         cpu_seconds=settings.ARCHWAY["PARSE_SECONDS"],
@@ -192,20 +189,16 @@ def _parse(turn: Slice, revision: Revision) -> ParsedDocument:
     )
     with storage.local_copy(revision.file) as path:
         document = parse_file(
-            Source(path=path, name=revision.file_name, mime=revision.mime),
-            limits,
-            on_progress=lambda done, total: turn.progress(done, total, "page"),
+            replace(source, path=path), limits, on_progress=lambda done, total: turn.progress(done, total, "page")
         )
     images = [
         {"key": image.key, "mime": image.mime, "alt": image.alt, "file": storage.save_bytes("images", image.data)}
         for image in document.images
     ]
-    _keep_images(revision, document, images)
-    storage.write_output(key, {**document.as_json(), "images": images})
-    return document
+    return document, images
 
 
-def _keep_images(revision: Revision, document: ParsedDocument, images: list[dict[str, str]]) -> None:
+def _keep_images(revision: Revision, images: list[dict[str, str]]) -> None:
     StoredImage.objects.bulk_create(
         [
             StoredImage(revision=revision, key=row["key"], file=row["file"], mime=row["mime"], alt=row["alt"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from knowledge.ingestion.blocks import ParsedDocument
+from knowledge.ingestion.blocks import ParsedDocument, Source
 from knowledge.ingestion.split import Passage, SplitMode, SplitSettings
 from portal.gateway.protocols import Embedder, TokenCounter, Vectors
 
@@ -46,6 +46,19 @@ def split_document(
     node = components.document_node(document, title=title)
     split = components.SplitTransformation(counter=counter, settings=settings_of(choice))
     return components.passages_of(run([split], [node]))
+
+
+def parse_and_split(
+    parse: Callable[[Source], ParsedDocument], source: Source, choice: SplitChoice, counter: TokenCounter
+) -> tuple[Passage, ...]:
+    """The passages of a file: stage one as one pipeline. Raises what `parse` raises, and `Invalid` as above."""
+    from knowledge.ingestion import components
+
+    stages = [
+        components.ParseTransformation(parse=parse),
+        components.SplitTransformation(counter=counter, settings=settings_of(choice)),
+    ]
+    return components.passages_of(run(stages, [components.source_node(source)]))
 
 
 def embed_texts(

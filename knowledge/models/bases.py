@@ -50,9 +50,7 @@ class KnowledgeBase(PublicId):
         verbose_name = _("knowledge base")
         verbose_name_plural = _("knowledge bases")
         constraints = [
-            models.UniqueConstraint(
-                "workspace", "name", name="base_name_unique", condition=Q(deleted_at__isnull=True)
-            )
+            models.UniqueConstraint("workspace", "name", name="base_name_unique", condition=Q(deleted_at__isnull=True))
         ]
 
     def __str__(self) -> str:
@@ -95,7 +93,9 @@ class Grant(models.Model):
         ]
         indexes = [
             models.Index(fields=["user", "base"], name="grant_by_user", condition=Q(user__isnull=False)),
-            models.Index(fields=["department", "base"], name="grant_by_department", condition=Q(department__isnull=False)),
+            models.Index(
+                fields=["department", "base"], name="grant_by_department", condition=Q(department__isnull=False)
+            ),
         ]
 
     def __str__(self) -> str:

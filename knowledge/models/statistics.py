@@ -6,8 +6,8 @@ a folder merges rows into `BaseTerm`. A query adds both, so no two writers wait 
 
 from __future__ import annotations
 
-from django.db import models
 from django.contrib.postgres.fields import ArrayField
+from django.db import models
 
 from knowledge.models.bases import KnowledgeBase
 

@@ -92,7 +92,8 @@ class Hit:
     @property
     def citation(self) -> str:
         """The address of the passage in its reader."""
-        return f"/bases/{self.base}/documents/{self.document}/?rev={self.revision_number}&chunk=c_{self.chunk}#c_{self.chunk}"
+        reader = f"/bases/{self.base}/documents/{self.document}/"
+        return f"{reader}?rev={self.revision_number}&chunk=c_{self.chunk}#c_{self.chunk}"
 
     @property
     def place(self) -> str:

@@ -101,9 +101,7 @@ class KeyViewSet(GenericViewSet[ApiKey]):
 
     @extend_schema(
         request=KeyInput,
-        responses={
-            201: inline_serializer("NewKey", {"key": KeySerializer(), "secret": serializers.CharField()})
-        },
+        responses={201: inline_serializer("NewKey", {"key": KeySerializer(), "secret": serializers.CharField()})},
     )
     def create(self, request: Request) -> Response:
         principal = asker(request)

@@ -58,7 +58,10 @@ def client_address(peer: str, forwarded_for: str, trusted: Sequence[str] | None 
 
     The header counts only when the peer itself is a trusted proxy; its first entry is anybody's claim.
     """
-    networks = [ipaddress.ip_network(net, strict=False) for net in (settings.ARCHWAY["TRUSTED_PROXIES"] if trusted is None else trusted)]
+    networks = [
+        ipaddress.ip_network(net, strict=False)
+        for net in (settings.ARCHWAY["TRUSTED_PROXIES"] if trusted is None else trusted)
+    ]
 
     def is_trusted(address: str) -> bool:
         try:

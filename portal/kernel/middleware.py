@@ -10,10 +10,10 @@ from typing import cast
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.locale import LocaleMiddleware
 from django.shortcuts import render
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
-from django.middleware.locale import LocaleMiddleware
 
 from portal.kernel import limits
 from portal.kernel.errors import ArchwayError, TooMany

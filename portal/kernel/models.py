@@ -50,9 +50,7 @@ class Workspace(PublicId):
 class Department(PublicId):
     """A node of the workspace's tree. `lineage` holds its own id and those of all its ancestors, outermost first."""
 
-    workspace = models.ForeignKey(
-        Workspace, models.CASCADE, related_name="departments", verbose_name=_("workspace")
-    )
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="departments", verbose_name=_("workspace"))
     parent = models.ForeignKey(
         "self", models.PROTECT, null=True, blank=True, related_name="children", verbose_name=_("parent department")
     )
@@ -63,9 +61,7 @@ class Department(PublicId):
         verbose_name = _("department")
         verbose_name_plural = _("departments")
         constraints = [
-            models.UniqueConstraint(
-                "workspace", "parent", "name", name="department_name_unique", nulls_distinct=False
-            )
+            models.UniqueConstraint("workspace", "parent", "name", name="department_name_unique", nulls_distinct=False)
         ]
         indexes = [GinIndex(fields=["lineage"], name="department_lineage")]
 
@@ -106,9 +102,7 @@ class Membership(models.Model):
         ADMIN = "admin", _("Admin")
         MEMBER = "member", _("Member")
 
-    workspace = models.ForeignKey(
-        Workspace, models.CASCADE, related_name="memberships", verbose_name=_("workspace")
-    )
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships", verbose_name=_("workspace"))
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships", verbose_name=_("person"))
     role = models.CharField(_("role"), max_length=10, choices=Role.choices, default=Role.MEMBER)
     department = models.ForeignKey(

@@ -194,6 +194,8 @@ def test_the_database_itself_deletes_grants_with_their_subject(world: World) -> 
 def test_fetching_a_document_is_one_statement(world: World) -> None:
     document = Document.objects.create(base=world.base, source_key="a", name="a")
     bob = world.principal(world.bob)
-    with CaptureQueriesContext(connection, ) as captured:
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
         assert access_document(bob, document.uid).base.name == "Handbook"
     assert len(captured) == 1

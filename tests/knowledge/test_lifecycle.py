@@ -219,9 +219,7 @@ def test_every_move_is_in_the_audit_log_with_its_actor(world: World) -> None:
     documents.restore(alice, document)
     documents.delete(alice, document)
     documents.purge(alice, document)
-    actions = list(
-        AuditEntry.objects.filter(object_id=document.uid).order_by("id").values_list("action", "actor_id")
-    )
+    actions = list(AuditEntry.objects.filter(object_id=document.uid).order_by("id").values_list("action", "actor_id"))
     assert [action for action, _ in actions] == [
         "document.create",
         "document.disable",

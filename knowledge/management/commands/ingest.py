@@ -160,7 +160,7 @@ def _wait(rows: list[Row]) -> None:
 
 
 def _report(rows: list[Row], seconds: float) -> dict[str, Any]:
-    counts = {name: 0 for name in ("total", "indexed", "no_text", "failed", "duplicate", "refused")}
+    counts = dict.fromkeys(("total", "indexed", "no_text", "failed", "duplicate", "refused"), 0)
     counts["total"] = len(rows)
     for row in rows:
         if row.status in counts:

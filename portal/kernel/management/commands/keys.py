@@ -54,7 +54,9 @@ class Command(BaseCommand):
             print_json({"keys": rows})
             return
         for row in rows:
-            self.stdout.write(f"{row['uid']}  {row['prefix']}…  {row['state']:<8} {','.join(row['scopes'])}  {row['name']}")
+            self.stdout.write(
+                f"{row['uid']}  {row['prefix']}…  {row['state']:<8} {','.join(row['scopes'])}  {row['name']}"
+            )
 
     def _revoke(self, principal: Any, options: dict[str, Any]) -> None:
         key = ApiKey.objects.filter(keys.visible_keys(principal), uid=options["uid"]).first()

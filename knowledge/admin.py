@@ -1,0 +1,283 @@
+"""Bases, grants, documents and the work on them in the admin; rows come from `knowledge.access`, changes from verbs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.admin import RelatedOnlyFieldListFilter
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from unfold.contrib.filters.admin import RangeDateTimeFilter
+from unfold.decorators import action, display
+
+from knowledge import bases, documents, lifecycle
+from knowledge.access import deleted_documents, visible_bases, visible_documents
+from knowledge.api.serializers import reason_of
+from knowledge.models import (
+    Attempt,
+    BaseTerm,
+    Chunk,
+    ChunkVector,
+    ChunkVersion,
+    Document,
+    Grant,
+    KnowledgeBase,
+    QueryRecord,
+    Revision,
+    RevisionTerms,
+    StoredImage,
+)
+from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
+
+TONES = {
+    "pending": "info",
+    "parsing": "info",
+    "segmenting": "info",
+    "vectorizing": "info",
+    "review": "warning",
+    "indexed": "success",
+    "no_text": "warning",
+    "failed": "danger",
+    "cancelled": "default",
+}
+
+
+class KnowledgeAdmin(ScopedAdmin):
+    """Rows of bases that the asker may see. Sensitive bases stay closed here as on every door."""
+
+    base_path = "base_id"
+
+    def rows(self, request: HttpRequest) -> QuerySet[Any]:
+        manager = self.model._default_manager
+        return manager.filter(**{f"{self.base_path}__in": seen_bases(request).values("id")})
+
+
+def seen_bases(request: HttpRequest) -> QuerySet[KnowledgeBase]:
+    """An admin's bases; for an operator, the ordinary bases of all workspaces besides."""
+    principal = asker(request)
+    own = visible_bases(principal) if principal else KnowledgeBase.objects.none()
+    if not is_operator(request):
+        return own
+    ordinary = KnowledgeBase.objects.filter(sensitive=False, deleted_at__isnull=True)
+    return KnowledgeBase.objects.filter(id__in=own.values("id").union(ordinary.values("id")))
+
+
+@register(KnowledgeBase)
+class KnowledgeBaseAdmin(KnowledgeAdmin):
+    """Knowledge bases."""
+
+    base_path = "id"
+    list_display = ["name", "workspace", "closed", "created_by", "created_at"]
+    list_filter = ["sensitive", ("created_at", RangeDateTimeFilter)]
+    search_fields = ["name", "description", "uid"]
+    fields = [
+        "name",
+        "description",
+        "sensitive",
+        "workspace",
+        "embedding",
+        "config",
+        "stamp",
+        "created_by",
+        "created_at",
+    ]
+    changeable = ("name", "description", "sensitive")
+    actions = ["delete_chosen"]
+
+    def apply(self, request: HttpRequest, row: Any, changes: dict[str, Any]) -> None:
+        principal = asker(request)
+        if principal is not None and changes:
+            bases.describe(principal, row, **changes)
+
+    @display(description=_("sensitive"), boolean=True)
+    def closed(self, row: KnowledgeBase) -> bool:
+        return row.sensitive
+
+    @action(description=_("Delete with all documents"))
+    def delete_chosen(self, request: HttpRequest, rows: QuerySet[KnowledgeBase]) -> None:
+        self.each(request, rows, bases.delete, _("%(count)s deleted."))  # type: ignore[arg-type]
+
+
+@register(Grant)
+class GrantAdmin(KnowledgeAdmin):
+    """Who was granted what."""
+
+    list_display = ["base", "user", "department", "channel", "role_badge", "expires_at", "created_by"]
+    list_filter = ["role", ("base", RelatedOnlyFieldListFilter)]
+    search_fields = ["base__name", "user__username", "department__name"]
+    list_select_related = ["base", "user", "department", "created_by"]
+    actions = ["revoke"]
+
+    @display(description=_("role"), label={"owner": "warning", "editor": "info", "viewer": "default"})
+    def role_badge(self, row: Grant) -> tuple[str, str]:
+        return row.role, row.get_role_display()
+
+    @action(description=_("Revoke"))
+    def revoke(self, request: HttpRequest, rows: QuerySet[Grant]) -> None:
+        chosen = rows.select_related("base", "user", "department")
+        self.each(request, chosen, lambda who, row: bases.revoke(who, row.base, row), _("%(count)s revoked."))  # type: ignore[arg-type]
+
+
+@register(Document)
+class DocumentAdmin(KnowledgeAdmin):
+    """Documents, those of the recycle bin included."""
+
+    list_display = ["name", "base", "state", "enabled", "folder", "updated_at", "deleted_at"]
+    list_filter = [
+        "enabled",
+        ("base", RelatedOnlyFieldListFilter),
+        "active_revision__status",
+        ("updated_at", RangeDateTimeFilter),
+    ]
+    search_fields = ["name", "folder", "uid"]
+    list_select_related = ["base", "active_revision"]
+    actions = ["enable", "disable", "reindex", "bin", "restore"]
+
+    def rows(self, request: HttpRequest) -> QuerySet[Any]:
+        return Document.objects.filter(base__in=seen_bases(request))
+
+    @display(description=_("state"), label=TONES)
+    def state(self, row: Document) -> tuple[str, str]:
+        newest = row.revisions.order_by("-number").first()
+        return (newest.status, newest.get_status_display()) if newest else ("cancelled", "—")
+
+    @action(description=_("Let searches find it"))
+    def enable(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
+        self.each(request, rows, lambda who, row: documents.set_enabled(who, row, True), _("%(count)s enabled."))  # type: ignore[arg-type]
+
+    @action(description=_("Hide from searches"))
+    def disable(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
+        self.each(request, rows, lambda who, row: documents.set_enabled(who, row, False), _("%(count)s disabled."))  # type: ignore[arg-type]
+
+    @action(description=_("Re-index"))
+    def reindex(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
+        principal = asker(request)
+        live = rows.filter(pk__in=visible_documents(principal).values("pk")) if principal else rows.none()
+        self.each(request, live, lifecycle.reindex, _("%(count)s queued."))  # type: ignore[arg-type]
+
+    @action(description=_("Into the recycle bin"))
+    def bin(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
+        self.each(request, rows, documents.delete, _("%(count)s deleted."))  # type: ignore[arg-type]
+
+    @action(description=_("Restore"))
+    def restore(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
+        principal = asker(request)
+        binned = rows.filter(pk__in=deleted_documents(principal).values("pk")) if principal else rows.none()
+        self.each(request, binned, documents.restore, _("%(count)s restored."))  # type: ignore[arg-type]
+
+
+@register(Revision)
+class RevisionAdmin(KnowledgeAdmin):
+    """The work on documents: states, reasons, attempts. States move by verbs only."""
+
+    list_display = ["document", "number", "state", "reason", "attempts", "queued_at", "finished_at", "chunk_count"]
+    list_filter = ["status", ("base", RelatedOnlyFieldListFilter), "error_code", ("queued_at", RangeDateTimeFilter)]
+    search_fields = ["document__name", "file_name", "uid", "error_code"]
+    list_select_related = ["document", "base"]
+    exclude = ["file"]
+    actions = ["retry", "cancel", "confirm"]
+
+    @display(description=_("state"), label=TONES)
+    def state(self, row: Revision) -> tuple[str, str]:
+        return row.status, row.get_status_display()
+
+    @display(description=_("reason"))
+    def reason(self, row: Revision) -> str:
+        return reason_of(row.error_message, row.error_params)
+
+    @action(description=_("Retry"))
+    def retry(self, request: HttpRequest, rows: QuerySet[Revision]) -> None:
+        self.each(request, rows, lifecycle.retry, _("%(count)s queued again."))  # type: ignore[arg-type]
+
+    @action(description=_("Cancel"))
+    def cancel(self, request: HttpRequest, rows: QuerySet[Revision]) -> None:
+        self.each(request, rows, lifecycle.cancel, _("%(count)s cancelled."))  # type: ignore[arg-type]
+
+    @action(description=_("Approve and index"))
+    def confirm(self, request: HttpRequest, rows: QuerySet[Revision]) -> None:
+        self.each(request, rows, lifecycle.confirm, _("%(count)s approved."))  # type: ignore[arg-type]
+
+
+@register(Attempt)
+class AttemptAdmin(KnowledgeAdmin):
+    """Task history: who worked on what, when, how long, how it ended."""
+
+    base_path = "revision__base_id"
+    list_display = ["revision", "number", "worker", "started_at", "ended_at", "slices", "outcome", "code"]
+    list_filter = ["outcome", "code", ("started_at", RangeDateTimeFilter)]
+    search_fields = ["revision__document__name", "code"]
+    list_select_related = ["revision", "revision__document"]
+
+
+@register(Chunk)
+class ChunkAdmin(KnowledgeAdmin):
+    """Passages and leaves."""
+
+    base_path = "revision__base_id"
+    list_display = ["revision", "level", "ordinal", "excerpt", "page", "token_count", "enabled"]
+    list_filter = ["level", "enabled"]
+    search_fields = ["revision__document__name"]
+    list_select_related = ["revision", "revision__document"]
+    exclude = ["lexemes"]
+
+    @display(description=_("text"))
+    def excerpt(self, row: Chunk) -> str:
+        return row.text[:80]
+
+
+@register(ChunkVersion)
+class ChunkVersionAdmin(KnowledgeAdmin):
+    """Earlier texts of edited chunks."""
+
+    base_path = "chunk__revision__base_id"
+    list_display = ["chunk", "number", "edited_by", "at"]
+    list_select_related = ["chunk", "edited_by"]
+
+
+@register(ChunkVector)
+class ChunkVectorAdmin(KnowledgeAdmin):
+    """Which leaf has a vector in which space."""
+
+    base_path = "revision__base_id"
+    list_display = ["chunk_id", "revision", "space"]
+    list_select_related = ["revision", "revision__document", "space"]
+    fields = ["chunk", "revision", "space"]
+
+
+@register(StoredImage)
+class StoredImageAdmin(KnowledgeAdmin):
+    """Pictures inside documents."""
+
+    base_path = "revision__base_id"
+    list_display = ["revision", "mime", "alt"]
+    list_select_related = ["revision", "revision__document"]
+    exclude = ["file"]
+
+
+@register(QueryRecord)
+class QueryRecordAdmin(ScopedAdmin):
+    """How often and how fast people are answered. The words of a question belong to its asker."""
+
+    list_display = ["at", "kind", "user", "hits", "milliseconds", "helpful"]
+    list_filter = ["kind", "helpful", ("at", RangeDateTimeFilter)]
+    list_select_related = ["user"]
+    fields = ["at", "kind", "user", "hits", "milliseconds", "helpful"]
+
+
+@register(BaseTerm)
+class BaseTermAdmin(KnowledgeAdmin):
+    """How many leaves of a base hold a word."""
+
+    list_display = ["base", "lexeme", "chunks"]
+    search_fields = ["lexeme"]
+    list_select_related = ["base"]
+
+
+@register(RevisionTerms)
+class RevisionTermsAdmin(KnowledgeAdmin):
+    """Term statistics that were not folded yet."""
+
+    list_display = ["base", "revision_id", "sign", "chunks", "at"]
+    fields = ["base", "revision_id", "sign", "chunks", "words", "at"]
+    list_select_related = ["base"]

@@ -1,0 +1,99 @@
+"""The numbers of the admin's first page. Each opens the list that it counts."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Avg, Count, Q, QuerySet
+from django.db.models.functions import TruncDate
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from knowledge import lifecycle
+from knowledge.admin import seen_bases
+from knowledge.models import QueryRecord, Revision
+from portal.kernel.admin_door import asker, is_operator
+
+DAYS = 14
+SLOW_SECONDS = 120
+
+
+def numbers(request: HttpRequest) -> dict[str, Any]:
+    """Context of `admin/index.html`."""
+    now = timezone.now()
+    work = Revision.objects.filter(base__in=seen_bases(request), document__deleted_at__isnull=True)
+    stuck = work.filter(status__in=lifecycle.RUNNING, heartbeat_at__lt=now - lifecycle.stuck_after())
+    slow = work.filter(status__in=lifecycle.OPEN, started_at__lt=now - timedelta(seconds=SLOW_SECONDS))
+    changelist = reverse("admin:knowledge_revision_changelist")
+    return {
+        "as_of": now,
+        "cards": [
+            _card(_("Failed"), work.filter(status="failed").count(), f"{changelist}?status__exact=failed", "bad"),
+            _card(_("Stuck"), stuck.count(), f"{changelist}?status__exact=vectorizing", "bad"),
+            _card(_("Slow"), slow.count(), f"{changelist}?o=6", "warn"),
+            _card(_("Queued"), work.filter(status="pending").count(), f"{changelist}?status__exact=pending", "info"),
+            _card(
+                _("Needs review"), work.filter(status="review").count(), f"{changelist}?status__exact=review", "warn"
+            ),
+        ],
+        "longest": _longest(work),
+        "ingestion_chart": json.dumps(_ingestion(work, now)),
+        "question_chart": json.dumps(_questions(request, now)),
+    }
+
+
+def _card(title: str, count: int, link: str, tone: str) -> dict[str, Any]:
+    return {"title": title, "count": count, "link": link, "tone": tone if count else "ok"}
+
+
+def _longest(work: QuerySet[Revision]) -> list[Revision]:
+    """What has been open longest."""
+    rows = work.filter(status__in=lifecycle.OPEN).select_related("document", "base")
+    return list(rows.order_by("queued_at")[:8])
+
+
+def _days(now: Any) -> list[Any]:
+    return [(now - timedelta(days=back)).date() for back in reversed(range(DAYS))]
+
+
+def _ingestion(work: QuerySet[Revision], now: Any) -> dict[str, Any]:
+    rows = (
+        work.filter(finished_at__gte=now - timedelta(days=DAYS))
+        .annotate(day=TruncDate("finished_at"))
+        .values("day")
+        .annotate(indexed=Count("id", filter=Q(status="indexed")), failed=Count("id", filter=Q(status="failed")))
+    )
+    by_day = {row["day"]: row for row in rows}
+    days = _days(now)
+    return {
+        "labels": [day.strftime("%m-%d") for day in days],
+        "datasets": [
+            _series(_("Indexed"), [by_day.get(day, {}).get("indexed") for day in days], "#1F5FD1"),
+            _series(_("Failed"), [by_day.get(day, {}).get("failed") for day in days], "#B3261E"),
+        ],
+    }
+
+
+def _questions(request: HttpRequest, now: Any) -> dict[str, Any]:
+    records = QueryRecord.objects.filter(at__gte=now - timedelta(days=DAYS))
+    principal = asker(request)
+    if not is_operator(request):
+        records = records.filter(workspace_id=principal.workspace_id if principal else 0)
+    rows = records.annotate(day=TruncDate("at")).values("day").annotate(count=Count("id"), average=Avg("milliseconds"))
+    by_day = {row["day"]: row for row in rows}
+    days = _days(now)
+    return {
+        "labels": [day.strftime("%m-%d") for day in days],
+        "datasets": [
+            _series(_("Questions"), [by_day.get(day, {}).get("count") for day in days], "#12693F"),
+            _series(_("Mean ms"), [round(by_day.get(day, {}).get("average") or 0) or None for day in days], "#7A3EA8"),
+        ],
+    }
+
+
+def _series(label: str, data: list[Any], colour: str) -> dict[str, Any]:
+    return {"label": label, "data": data, "backgroundColor": colour, "borderColor": colour}
