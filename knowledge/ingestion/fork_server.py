@@ -27,6 +27,7 @@ from knowledge.ingestion import parse_child
 from knowledge.ingestion.confinement import confine
 from knowledge.ingestion.confinement.landlock import Opened
 from knowledge.ingestion.parsers import FILE_TYPES
+from knowledge.ingestion.warming import warm
 
 MESSAGE = 256 * 1024
 OWNER_CHECK = 1.0  # seconds
@@ -40,7 +41,7 @@ def main(descriptor: int, scratch: str, root: str, modules: list[str]) -> None:
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the owner decides
-    _preload(modules)
+    _preload(modules, Path(scratch))
     baseline = resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
     active, readable = confine(Path(scratch), Path(root))
     control.send(json.dumps({"isolation": active}).encode())
@@ -161,14 +162,18 @@ def _tail(path: Path) -> str:
         return ""
 
 
-def _preload(modules: list[str]) -> None:
+def _preload(modules: list[str], scratch: Path) -> None:
     """Load what parsing needs, and touch what is slow at its first use."""
-    for name in [*dict.fromkeys(row.module for row in FILE_TYPES), *modules, "selectolax.lexbor", "pypdfium2", "chardet"]:
+    for name in [
+        *dict.fromkeys(row.module for row in FILE_TYPES),
+        *modules,
+        "selectolax.lexbor",
+        "pypdfium2",
+        "chardet",
+    ]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    from knowledge.ingestion.parsers.markdown import renderer
-
-    renderer().render("*warm*")
+    warm(scratch)
     gc.collect()
     gc.freeze()  # pages of what is loaded stay shared with the children
 
