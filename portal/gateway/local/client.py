@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from portal.gateway.local.mean import mean_vector
 from portal.gateway.local.weights import DIMENSIONS, MAX_TOKENS, MODEL, SPACE, Floats
 from portal.gateway.protocols import Vectors
 from portal.kernel.errors import ArchwayError, Invalid, Unavailable
+
+logger = logging.getLogger(__name__)
 
 # Texts in one request: a second or two of work, so that a claim's heartbeat and a cancel come through.
 _BATCH = 64
@@ -119,4 +122,5 @@ def _vectors(answer: httpx.Response, count: int) -> Vectors:
 
 
 def _away(reason: str) -> ArchwayError:
-    return Unavailable("The embedding model is away: %(reason)s.", code="embedding_unavailable", reason=reason)
+    logger.info("the embedding server is away: %s", reason)
+    return Unavailable("The embedding model is away.", code="embedding_unavailable")

@@ -9,6 +9,7 @@ text's vector never depends on the texts beside it. Any change here that moves v
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 from portal.gateway.local.weights import SHA256, Shape, Weights, open_weights, unpack
 from portal.kernel.errors import Unavailable
+
+logger = logging.getLogger(__name__)
 
 INPUT = "embedded"
 OUTPUT = "hidden"
@@ -69,12 +72,8 @@ def _build_apart(folder: Path) -> None:
     command = [sys.executable, "-m", "portal.gateway.local.graph", str(folder)]
     done = subprocess.run(command, cwd=_PROJECT, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise Unavailable(
-            "The local embedding model could not be prepared: %(reason)s",
-            code="embedding_not_installed",
-            reason=reason,
-        )
+        logger.error("the graph could not be built: %s", done.stderr.strip())
+        raise Unavailable("The local embedding model could not be prepared.", code="embedding_not_installed")
 
 
 def write_graph(weights: Weights, path: Path) -> None:

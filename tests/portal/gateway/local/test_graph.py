@@ -53,3 +53,14 @@ def test_missing_weights_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(Unavailable) as caught:
         weights.open_weights()
     assert caught.value.code == "embedding_not_installed"
+
+
+def test_a_folder_that_can_not_be_written_is_unavailable_and_its_name_stays_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (graph_path(tmp_path)).mkdir()  # a folder where the file should come to lie
+    with pytest.raises(Unavailable) as caught:
+        ensure_graph(tmp_path)
+    assert caught.value.code == "embedding_not_installed"
+    assert str(tmp_path) not in str(caught.value)
+    assert str(tmp_path) in caplog.text

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -200,6 +201,28 @@ def test_the_process_holds_no_django_and_no_onnx() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_process_serves_and_stops_when_told(tmp_path: Path, model_folder: Path, model: E5) -> None:
+    (tmp_path / "models").symlink_to(model_folder)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "portal.gateway.local.server", "--host", "127.0.0.1", "--port", str(port)],
+        env={**os.environ, "ARCHWAY_EMBEDDING_TOKEN": TOKEN, "ARCHWAY_DATA_DIR": str(tmp_path)},
+    )
+    try:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        with httpx.Client(transport=httpx.HTTPTransport(retries=7), headers=headers) as client:
+            answer = client.post(f"http://127.0.0.1:{port}/v1/embeddings", json=asked(), timeout=30)
+        vector = np.array(answer.json()["data"][0]["embedding"], np.float32)
+        np.testing.assert_array_equal(vector, model.embed_passages([PASSAGE])[0])
+        resident = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        assert resident < 250 * 2**20
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
 
 
 def test_without_a_token_the_process_does_not_start(tmp_path: Path) -> None:
