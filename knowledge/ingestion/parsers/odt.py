@@ -12,7 +12,7 @@ from knowledge.ingestion.parsers.drawing import NO_ALT
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.odt_body import OFFICE, OdtBody
 from knowledge.ingestion.parsers.odt_numbers import STYLE, Labels
-from knowledge.ingestion.parsers.ooxml import local, refuse_ole
+from knowledge.ingestion.parsers.ooxml import local, refuse_huge, refuse_ole
 from knowledge.ingestion.parsers.xml import Element, parse_xml, salvage_xml
 from portal.kernel.errors import ParseError
 
@@ -70,6 +70,7 @@ def _xml(archive: Archive, name: str, warnings: list[str]) -> Element | None:
     if name not in archive:
         return None
     data = archive.read(name)
+    refuse_huge(data)
     try:
         return parse_xml(data)
     except ParseError as error:

@@ -25,6 +25,8 @@ R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 ALTERNATE = f"{MC}AlternateContent"
+# Bytes of XML read as a tree; it takes some 15 times that in memory, blocks included.
+MAX_TREE = 64_000_000
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/(\w+)")
 _PROPERTIES = {
     "title": "title",
@@ -67,6 +69,8 @@ class Package:
             self._archive.__exit__(None, None, None)
             raise
         self.root: Element = root
+        if any(name.endswith("vbaproject.bin") for name in self._names):
+            self.warnings.append("macros: The file contains macros; they are never run.")
 
     def __enter__(self) -> Self:
         return self
@@ -98,6 +102,7 @@ class Package:
         data = self.read(part)
         if data is None:
             return None
+        refuse_huge(data)
         data = transitional(data)
         try:
             return parse_xml(data)
@@ -146,6 +151,12 @@ class Package:
             if part in self:
                 return part
         return usual if usual in self else ""
+
+
+def refuse_huge(data: bytes) -> None:
+    """Raise `ParseError` (`too_large`) for a part whose tree would not fit into a worker's memory."""
+    if len(data) > MAX_TREE:
+        raise ParseError("The document is too large to be read.", code="too_large")
 
 
 def transitional(data: bytes) -> bytes:

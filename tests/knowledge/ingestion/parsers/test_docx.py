@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument
+from knowledge.ingestion.parsers import ooxml
 from knowledge.ingestion.parsers.docx import parse
 from portal.kernel.errors import ParseError
 from tests.support import office_files as office
@@ -333,6 +334,16 @@ def test_entities_and_endless_nesting_are_refused(tmp_path: Path) -> None:
 
 def test_a_document_with_more_text_than_the_limit_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, word_file(paragraph("x" * 200)), ParseContext(max_text=100)) == "too_large"
+
+
+def test_macros_are_never_kept_silent(tmp_path: Path) -> None:
+    found = read(tmp_path, word_file(paragraph("text"), {"word/vbaProject.bin": b"\xd0\xcf"}))
+    assert (found.text, found.warnings[0].split(":")[0]) == ("text", "macros")
+
+
+def test_a_part_whose_tree_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ooxml, "MAX_TREE", 2000)
+    assert refusal(tmp_path, word_file(paragraph("x" * 2000))) == "too_large"
 
 
 def test_three_thousand_paragraphs_take_a_fraction_of_a_second(tmp_path: Path) -> None:

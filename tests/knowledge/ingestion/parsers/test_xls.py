@@ -14,7 +14,7 @@ from knowledge.ingestion.parsers.xls import shown
 from knowledge.ingestion.parsers.xlsx import parse
 from portal.kernel.errors import ParseError
 from tests.support import office_files as office
-from tests.support.biff_files import container, workbook
+from tests.support.biff_files import Value, container, workbook
 
 
 def read(tmp_path: Path, data: bytes, context: ParseContext | None = None) -> ParsedDocument:
@@ -22,7 +22,11 @@ def read(tmp_path: Path, data: bytes, context: ParseContext | None = None) -> Pa
 
 
 def test_sheets_values_and_formats_are_as_shown(tmp_path: Path) -> None:
-    rows = [["名称", "share", "ok", "code"], ["007", (0.5, 15), False, (42.0, 16)], ["x", (0.0, 15), True, 7.0]]
+    rows: list[list[Value]] = [
+        ["名称", "share", "ok", "code"],
+        ["007", (0.5, 15), False, (42.0, 16)],
+        ["x", (0.0, 15), True, 7.0],
+    ]
     found = read(tmp_path, workbook({"表一": rows, "Secret": [["z"]]}, ["0.00%", "000000"], hidden="Secret"))
     assert found.blocks[1].text == (
         "| 名称 | share | ok | code |\n|---|---|---|---|\n| 007 | 50.00% | FALSE | 000042 |\n| x | 0.00% | TRUE | 7 |"
