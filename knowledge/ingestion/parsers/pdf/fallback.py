@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from .cleaning import scrub
+from .cleaning import cjk_count, scrub
 from .glyphs import Canvas
 from .paragraphs import Draft
 
 MAX_ALIKE = 0.6  # share of letter triples in common with the rejected text
-MAX_ODD = 0.05  # share of control, private and replacement characters in a text that is accepted
+MAX_ODD = 0.05  # share of characters in an accepted text that no text has: control, private, replacement
+MAX_RARE = 0.05  # share of lone accents and symbols, which stray codes of a subset font turn into
+MAX_ACCENTED = 0.35  # share of accented letters among all; Czech and Vietnamese stay below
+_ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ue000-\uf8ff\ufffd]")
+_RARE = re.compile(
+    "[\u02b0-\u02ff\u00a1\u00a2\u00a4-\u00a6\u00a8\u00aa\u00ac\u00af\u00b4\u00b8\u00ba\u00d7\u00f7\u2020\u2021{}~^\\\\|`]"
+)
+_ACCENTED = re.compile("[\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f]")
 
 
 class SecondReader:
@@ -33,10 +41,7 @@ class SecondReader:
     def page(self, number: int, canvas: Canvas, rubbish: str) -> list[Draft]:
         """The page's paragraphs (boxes: the whole page), or nothing when this reader sees the same rubbish."""
         text = self._text(number)
-        odd = sum(
-            (char < " " and char not in "\n\r\t") or "\ue000" <= char <= "\uf8ff" or char == "\ufffd" for char in text
-        )
-        if not text.strip() or odd > MAX_ODD * len(text) or _alike(text, rubbish):
+        if not _plausible(text) or _alike(text, rubbish):
             return []
         box = (0.0, 0.0, canvas.width, canvas.height)
         parts = scrub(text.replace("\r\n", "\n")).split("\n\n")
@@ -65,6 +70,22 @@ class SecondReader:
         if isinstance(self._given, bytes):
             return pdf_oxide.PdfDocument.from_bytes(self._given)
         return pdf_oxide.PdfDocument(str(self._given))
+
+
+def _plausible(text: str) -> bool:
+    """Some text, and hardly any of what undecoded codes look like."""
+    length = len("".join(text.split()))
+    letters = sum(char.isalpha() for char in text)
+    accented = len(_ACCENTED.findall(text))
+    # No page mixes Chinese with accented letters in number, but stray codes of a Chinese font do.
+    if cjk_count(text) > 0.01 * length and accented > 0.02 * length:
+        return False
+    return (
+        length > 0
+        and len(_ODD.findall(text)) <= MAX_ODD * length
+        and len(_RARE.findall(text)) <= MAX_RARE * length
+        and accented <= MAX_ACCENTED * letters
+    )
 
 
 def _alike(text: str, other: str) -> bool:

@@ -19,6 +19,7 @@ _NUMBER_ONLY = re.compile(
     r"(?:(?:/|of|von|,|，|、|\|)?\s*共?\s*\d{1,5}\s*页?)?\s*[-–—·•|~]*",
     re.IGNORECASE,
 )
+_LINES = ("paragraph", "list")
 _ROMAN = re.compile(r"x{0,3}(?:ix|iv|v?i{0,3})", re.IGNORECASE)
 _NUMBER_AT_EDGE = re.compile(r"^(?P<first>[1-9]\d{0,4})(?=[\s|])|(?<=[\s|])(?P<last>[1-9]\d{0,4})(?:\s?/\s?\d{1,5})?$")
 
@@ -52,7 +53,7 @@ def without_furniture(pages: Sequence[list[Draft]], heights: Sequence[float]) ->
 
 def _edge_drafts(drafts: Sequence[Draft], height: float) -> list[Draft]:
     """The two outermost short drafts at the top and at the bottom of a page, and turned or slanted marks."""
-    short = [draft for draft in drafts if draft.lines <= 2 and len(draft.text) <= MAX_LENGTH and draft.kind != "note"]
+    short = [draft for draft in drafts if draft.lines <= 2 and len(draft.text) <= MAX_LENGTH and draft.kind in _LINES]
     upper = sorted((draft for draft in short if draft.box[3] <= ZONE * height), key=lambda draft: draft.box[1])[:3]
     lower = sorted((draft for draft in short if draft.box[1] >= (1 - ZONE) * height), key=lambda draft: -draft.box[3])[
         :3
