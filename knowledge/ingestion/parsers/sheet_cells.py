@@ -192,10 +192,12 @@ class _Reader:
         cells: dict[int, str] = {}
         column = 0
         strings, shows = self._strings, self._by_style
-        for letters, style, kind, formula, raw in found:
+        for letters, style, kind, formula, raw, inline in found:
             column = self._columns.get(letters) or (self._column(letters, column) if letters else column + 1)
             if not raw:
-                if formula and kind != "str":
+                if inline:
+                    cells[column] = unescaped(inline)
+                elif formula and kind != "str":
                     self.sheet.uncached.append(f"{column_letters(column)}{self._row}")
                 continue
             if kind == "s":

@@ -18,10 +18,12 @@ from portal.kernel.errors import ParseError
 
 HEAD = 64 * 1024
 PIECE = 512 * 1024
-UsualCell = tuple[str, str, str, str, str]  # column letters, style, type, "<f" if it has a formula, value
+# Column letters, style, type, "<f" if it has a formula, value, inline text.
+UsualCell = tuple[str, str, str, str, str, str]
 _CELL = re.compile(
     r'<c(?: r="([A-Z]{1,3})[0-9]{1,7}")?(?: s="([0-9]{1,6})")?(?: t="([a-zA-Z]{1,10})")?'
-    r"(?:/>|>(?:(<f)(?: [^>]*)?(?:/>|>[^<]*</f>))?(?:<v>([^<]*)</v>|<v/>)?</c>)"
+    r"(?:/>|>(?:(<f)(?: [^>]*)?(?:/>|>[^<]*</f>))?"
+    r'(?:<v>([^<]*)</v>|<v/>|<is><t(?: xml:space="preserve")?>([^<]*)</t></is>)?</c>)'
 )
 _ROOT = re.compile(r'\s*(?:<\?xml version="1\.[01]"(?: encoding="(?:utf|UTF)-8")?[^>]*\?>)?\s*(<worksheet[^>]*>)')
 _UNUSUAL = re.compile(r"&|<!|[\x00-\x08\x0b-\x1f]")

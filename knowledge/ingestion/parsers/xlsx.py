@@ -20,6 +20,7 @@ from knowledge.ingestion.parsers.sheet_regions import sheet_blocks, sheet_warnin
 from portal.kernel.errors import ParseError
 
 MIME = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+NOT_CALCULATED = "The formulas have no stored values; open and save the file in a spreadsheet program first."
 
 
 class Listed(NamedTuple):
@@ -64,7 +65,8 @@ class _Workbook:
             blocks.extend(found)
             self._context.progress(index + 1, len(listed))
         if not filled:
-            raise ParseError("No text was found in this file.", code="no_text")
+            uncached = any(warning.startswith("formula_without_value") for warning in self.warnings)
+            raise ParseError(NOT_CALCULATED if uncached else "No text was found in this file.", code="no_text")
         properties = self._package.properties()
         return assemble(
             MIME,

@@ -141,6 +141,12 @@ def test_formulas_stand_as_their_stored_values_and_missing_ones_are_named(tmp_pa
     assert "2 formulas" in found.warnings[0] and "B2" in found.warnings[0]
 
 
+def test_a_workbook_of_formulas_that_were_never_calculated_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match="no stored values") as caught:
+        read(tmp_path, workbook({"S": '<row r="1"><c r="A1"><f>NOW()</f></c></row>'}))
+    assert caught.value.code == "no_text"
+
+
 def test_merged_cells_stand_once_even_where_an_export_repeated_the_value(tmp_path: Path) -> None:
     rows = text_rows([["name", "sex"], ["Li", "F"], ["Wang", "F"], ["Zhao", "M"]])
     data = workbook({"S": worksheet(rows, after='<mergeCells><mergeCell ref="B2:B3"/></mergeCells>')})
