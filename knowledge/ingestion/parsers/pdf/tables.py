@@ -6,6 +6,7 @@ A table becomes a Markdown pipe table. A merged cell's text stands once, at its 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -211,8 +212,10 @@ def _table_of(run: Sequence[list[Piece]]) -> Table | None:
     for row in run:
         line: list[list[str]] = [[] for _ in range(columns)]
         for piece in row:
-            middle = (piece.u0 + piece.u1) / 2
-            at = sum(border < (piece.u0 + 1 if _crosses(piece, borders) else middle) for border in borders)
+            # A piece over several columns stands in its first one.
+            at, last = bisect_left(borders, piece.u0 + 1), bisect_left(borders, piece.u1)
+            if at == last:
+                at = bisect_left(borders, (piece.u0 + piece.u1) / 2)
             line[at].append(piece.text)
         cells.append(line)
     texts = [[glued(parts) for parts in line] for line in cells]
@@ -227,10 +230,6 @@ def _table_of(run: Sequence[list[Piece]]) -> Table | None:
     )
     em = sorted(piece.em for piece in pieces)[len(pieces) // 2]
     return Table(_compact(_with_wrapped(texts, run)), box, em)
-
-
-def _crosses(piece: Piece, borders: Sequence[float]) -> bool:
-    return any(piece.u0 < border < piece.u1 for border in borders)
 
 
 def _column_borders(run: Sequence[Sequence[Piece]]) -> list[float]:
