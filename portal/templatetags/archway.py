@@ -87,6 +87,12 @@ def states() -> list[str]:
     return list(STATES)
 
 
+@register.simple_tag
+def stage(name: str) -> str:
+    """A stage of the work in words."""
+    return str(STAGES.get(name, name))
+
+
 @register.inclusion_tag("components/progress.html")
 def progress(revision: Revision) -> dict[str, Any]:
     """Step, bar, done of total and elapsed time of work that is going on; nothing for work that has ended."""

@@ -51,6 +51,8 @@ document.addEventListener("click", async (event) => {
   event.stopImmediatePropagation();
   if (!(await ask(question(button)))) return;
   button.dataset.confirmed = "yes";
+  // Servers that ask for themselves where no script has asked look at this.
+  if (button.name === "confirmed") button.value = "yes";
   if (button.form && button.type === "submit") button.form.requestSubmit(button);
   else button.click();
   delete button.dataset.confirmed;

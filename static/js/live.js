@@ -63,7 +63,10 @@ function receive(frame) {
   document.dispatchEvent(new CustomEvent("archway:event", { detail: frame }));
   if (frame.type === "document.progress") progress(frame);
   else if (frame.type === "document.changed") rowChanged(frame.doc);
-  else if (frame.type === "notification") countsSoon();
+  else if (frame.type === "notification") {
+    countsSoon();
+    if (document.querySelector("[data-live-user]")) refetchSoon();
+  }
 }
 
 function paused() {
@@ -105,10 +108,19 @@ function isOlder(row, frame) {
   return true;
 }
 
+const seen = new Map();
+
 function progress(frame) {
   const rows = document.querySelectorAll(`[id="doc-${CSS.escape(frame.doc)}"], [data-doc="${CSS.escape(frame.doc)}"]`);
-  if (!rows.length) refetchSoon();
+  // A page whose rows are elsewhere is read again when a state moves, not at every step of a bar.
+  const key = `${frame.doc} ${frame.rev}`;
+  if (!rows.length && seen.get(key) !== frame.state) refetchSoon();
+  seen.set(key, frame.state);
   for (const row of rows) {
+    if (row.hasAttribute("data-only-rev") && Number(row.dataset.rev) !== frame.rev) {
+      if (frame.rev > Number(row.dataset.rev) && !document.querySelector(`[data-doc="${CSS.escape(frame.doc)}"][data-rev="${frame.rev}"]`)) refetchSoon();
+      continue;
+    }
     if (isOlder(row, frame)) continue;
     const same = row.dataset.state === frame.state && Number(row.dataset.rev) === frame.rev;
     Object.assign(row.dataset, { rev: frame.rev, attempt: frame.attempt, seq: frame.seq, state: frame.state });
