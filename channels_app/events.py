@@ -69,7 +69,8 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):
             after = content.get("after")
             await self._subscribe(topic[:100], after if isinstance(after, int) else None)
         topic = content.get("unsubscribe")
-        if isinstance(topic, str) and self.subscriptions.pop(topic, None):
+        if isinstance(topic, str) and topic in self.subscriptions:
+            del self.subscriptions[topic]
             await self.channel_layer.group_discard(events.group_name(topic), self.channel_name)
 
     async def _subscribe(self, topic: str, after: int | None) -> None:

@@ -49,8 +49,8 @@ class KnowledgeAdmin(ScopedAdmin):
     base_path = "base_id"
 
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
-        manager = self.model._default_manager
-        return manager.filter(**{f"{self.base_path}__in": seen_bases(request).values("id")})
+        rows: QuerySet[Any] = self.model._default_manager.all()
+        return rows.filter(**{f"{self.base_path}__in": seen_bases(request).values("id")})
 
 
 def seen_bases(request: HttpRequest) -> QuerySet[KnowledgeBase]:

@@ -17,14 +17,14 @@ class Splitting(_Section):
     """How text becomes passages and leaves; sizes in tokens of the base's embedding model."""
 
     mode: Literal["smart", "separators", "qa", "rows"] = "smart"
-    passage_tokens: int = Field(400, ge=50, le=2000)
-    leaf_tokens: int = Field(110, ge=30, le=500)
-    overlap_tokens: int = Field(0, ge=0, le=200)
+    passage_tokens: int = Field(default=400, ge=50, le=2000)
+    leaf_tokens: int = Field(default=110, ge=30, le=500)
+    overlap_tokens: int = Field(default=0, ge=0, le=200)
     separators: list[str] = Field(default_factory=list, max_length=20)
     patterns: list[str] = Field(default_factory=list, max_length=20)
-    heading_level: int = Field(0, ge=0, le=6)
-    question_column: str = Field("", max_length=200)
-    answer_column: str = Field("", max_length=200)
+    heading_level: int = Field(default=0, ge=0, le=6)
+    question_column: str = Field(default="", max_length=200)
+    answer_column: str = Field(default="", max_length=200)
     review: Literal["never", "always"] = "never"
 
 
@@ -32,19 +32,19 @@ class Searching(_Section):
     """Defaults of a search in this base. `threshold` is on relevance, `weight` the share of meaning in a blend."""
 
     mode: Literal["blend", "keywords", "embedding"] = "blend"
-    top_k: int = Field(5, ge=1, le=50)
-    threshold: float = Field(0.0, ge=0, le=1)
-    weight: float = Field(0.5, ge=0, le=1)
+    top_k: int = Field(default=5, ge=1, le=50)
+    threshold: float = Field(default=0.0, ge=0, le=1)
+    weight: float = Field(default=0.5, ge=0, le=1)
     fusion: Literal["convex", "rrf"] = "convex"
-    neighbours: int = Field(0, ge=0, le=3)
+    neighbours: int = Field(default=0, ge=0, le=3)
     log_queries: bool = True
 
 
 class BaseSettings(_Section):
     """All settings of a base, by section. Each section is saved on its own."""
 
-    splitting: Splitting = Field(default_factory=Splitting)
-    searching: Searching = Field(default_factory=Searching)
+    splitting: Splitting = Splitting()
+    searching: Searching = Searching()
 
 
 def read(config: dict[str, Any]) -> BaseSettings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import FileResponse, HttpResponse
+from django.http import FileResponse
 
 from knowledge import storage
 from knowledge.models import Revision, StoredImage
@@ -25,7 +25,7 @@ def download(revision: Revision) -> FileResponse:
     return _guarded(response)
 
 
-def image(revision: Revision, key: str) -> HttpResponse:
+def image(revision: Revision, key: str) -> FileResponse:
     """A picture of the revision."""
     row = StoredImage.objects.filter(revision=revision, key=key).first()
     if row is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
@@ -15,11 +16,11 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 
 from channels_app.origin import SameOrigin
 from channels_app.routes import websocket_urlpatterns
-from portal.body import BodyLimit
+from portal.body import App, BodyLimit
 
 application = ProtocolTypeRouter(
     {
-        "http": BodyLimit(http),
+        "http": BodyLimit(cast(App, http)),
         "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -119,5 +119,5 @@ def _is_somebody(headers: dict[str, str]) -> bool:
     session = SessionStore(cookie.value) if cookie else None
     if session is None or session.get(BACKEND_SESSION_KEY) is None:
         return False
-    user = User.objects.filter(pk=session.get(SESSION_KEY), is_active=True).first()
+    user = User.objects.filter(pk=str(session.get(SESSION_KEY)), is_active=True).first()
     return user is not None and constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())

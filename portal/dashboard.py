@@ -67,7 +67,7 @@ def _ingestion(work: QuerySet[Revision], now: Any) -> dict[str, Any]:
         .values("day")
         .annotate(indexed=Count("id", filter=Q(status="indexed")), failed=Count("id", filter=Q(status="failed")))
     )
-    by_day = {row["day"]: row for row in rows}
+    by_day: dict[Any, dict[str, Any]] = {row["day"]: dict(row) for row in rows}
     days = _days(now)
     return {
         "labels": [day.strftime("%m-%d") for day in days],
@@ -84,7 +84,7 @@ def _questions(request: HttpRequest, now: Any) -> dict[str, Any]:
     if not is_operator(request):
         records = records.filter(workspace_id=principal.workspace_id if principal else 0)
     rows = records.annotate(day=TruncDate("at")).values("day").annotate(count=Count("id"), average=Avg("milliseconds"))
-    by_day = {row["day"]: row for row in rows}
+    by_day: dict[Any, dict[str, Any]] = {row["day"]: dict(row) for row in rows}
     days = _days(now)
     return {
         "labels": [day.strftime("%m-%d") for day in days],

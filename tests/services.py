@@ -88,3 +88,5 @@ def _choose_own_part(worker: str) -> None:
     os.environ["ARCHWAY_TESTING"] = "1"
     # One process is enough for the tests: the embedding server has tests of its own.
     os.environ["ARCHWAY_EMBEDDING"] = "inprocess"
+    # Servers of outside companies are played on loopback.
+    os.environ["ARCHWAY_EGRESS_ALLOW"] = "127.0.0.0/8"

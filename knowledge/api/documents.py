@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import django_filters
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db.models import QuerySet
-from django.http import FileResponse, HttpResponse
+from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -226,7 +226,7 @@ class RevisionViewSet(GenericViewSet[Revision]):
         row = access_revision(asker(request), revision)
         level = request.query_params.get("level", Chunk.Level.PASSAGE)
         rows = Chunk.objects.filter(revision=row, level=level).defer("lexemes").order_by("ordinal")
-        page = self.paginate_queryset(rows)
+        page: Any = self.paginate_queryset(cast(Any, rows))
         return self.get_paginated_response(shapes.ChunkSerializer(page, many=True).data)
 
     @extend_schema(responses=shapes.AttemptSerializer(many=True))
@@ -263,5 +263,5 @@ class ImageView(APIView):
     read_scopes = ("kb:read", "chat")
 
     @extend_schema(responses={(200, "image/*"): OpenApiTypes.BINARY})
-    def get(self, request: Request, revision: str, key: str, **kwargs: Any) -> HttpResponse:
+    def get(self, request: Request, revision: str, key: str, **kwargs: Any) -> FileResponse:
         return files.image(access_revision(asker(request), revision), key)

@@ -162,8 +162,6 @@ class UploadResult(serializers.Serializer[Any]):
 class ChunkSerializer(serializers.ModelSerializer[Chunk]):
     """A passage (what people read) or leaf (what is searched) of a revision."""
 
-    parent = serializers.PrimaryKeyRelatedField[Any](read_only=True)
-
     class Meta:
         model = Chunk
         fields = [

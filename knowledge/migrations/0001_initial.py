@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('deleted_at', models.DateTimeField(blank=True, null=True, verbose_name='deleted')),
                 ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='created by')),
-                ('embedding', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='gateway.modelendpoint', verbose_name='embedding model')),
+                ('embedding', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='gateway.modelendpoint', verbose_name='embedding model')),
                 ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='bases', to='kernel.workspace', verbose_name='workspace')),
             ],
             options={

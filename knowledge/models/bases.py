@@ -37,7 +37,7 @@ class KnowledgeBase(PublicId):
     # Concurrent edits of the settings are noticed by this number.
     config_version = models.PositiveIntegerField(default=1, editable=False)
     embedding = models.ForeignKey(
-        "gateway.ModelEndpoint", models.PROTECT, null=True, verbose_name=_("embedding model"), related_name="+"
+        "gateway.ModelEndpoint", models.PROTECT, verbose_name=_("embedding model"), related_name="+"
     )
     stamp = models.BigIntegerField(default=1, editable=False)
     created_by = models.ForeignKey(

@@ -176,7 +176,7 @@ class DepartmentSerializer(serializers.ModelSerializer[Department]):
     """A node of the tree."""
 
     id = serializers.CharField(source="uid", read_only=True)
-    parent = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True)
+    parent = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True)  # type: ignore[assignment]
 
     class Meta:
         model = Department
@@ -187,7 +187,7 @@ class DepartmentInput(serializers.Serializer[Any]):
     """A new department."""
 
     name = serializers.CharField(max_length=200)
-    parent = serializers.CharField(required=False, allow_null=True, default=None)
+    parent = serializers.CharField(required=False, allow_null=True, default=None)  # type: ignore[assignment]
 
 
 def department_of(principal: Principal, uid: str | None) -> Department | None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from portal.gateway import litellm_runtime
 from portal.gateway.failures import bad_answer, failure_of
 from portal.gateway.protocols import Vectors
+from portal.kernel import egress
 from portal.kernel.errors import ArchwayError, Invalid
 
 # Providers allow between 10 and 2048 texts a request; a refused batch is halved, and the size remembered.
@@ -72,6 +73,8 @@ class LiteLLMEmbedder:
         return np.concatenate(parts) if parts else np.empty((0, self.dimensions), np.float32)
 
     def _ask(self, texts: Sequence[str]) -> Vectors:
+        if self._base_url:
+            egress.judge(self._base_url)
         litellm = litellm_runtime.load()
         from openai import OpenAIError  # the root of all of LiteLLM's errors
 

@@ -30,7 +30,8 @@ class WorkspaceAdmin(ScopedAdmin):
         return is_operator(request)
 
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().rows(request).annotate(member_count=Count("memberships"))
+        rows: QuerySet[Any] = super().rows(request).annotate(member_count=Count("memberships"))
+        return rows
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return ["name"] if obj is None else self.fields

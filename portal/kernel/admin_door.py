@@ -54,12 +54,13 @@ class ScopedAdmin(ModelAdmin):
 
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
         """What the asker may see here."""
+        rows: QuerySet[Any] = self.model._default_manager.all()
         if is_operator(request):
-            return self.model._default_manager.all()
+            return rows
         principal = asker(request)
         if principal is None or self.operator_only:
-            return self.model._default_manager.none()
-        return self.model._default_manager.filter(**{self.workspace_path: principal.workspace_id})
+            return rows.none()
+        return rows.filter(**{self.workspace_path: principal.workspace_id})
 
     def apply(self, request: HttpRequest, row: Any, changes: dict[str, Any]) -> None:
         """Carry out the change of a form by a verb; classes with `changeable` or `addable` fields say how."""

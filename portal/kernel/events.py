@@ -48,7 +48,7 @@ def _send(topic: str, event: dict[str, Any]) -> None:
     try:
         connection = client()
         # The counter outlives the stream, so that a number is never given twice while a page is open.
-        number = int(connection.incr(f"{key}:seq"))  # type: ignore[arg-type]
+        number = int(connection.incr(f"{key}:seq"))
         frame = {"v": 1, "seq": number, "topic": topic, **event}
         pipe = connection.pipeline(transaction=False)
         pipe.xadd(key, {"frame": json.dumps(frame)}, id=f"{number}-0", maxlen=KEPT, approximate=True)
@@ -67,7 +67,7 @@ def missed(topic: str, after: int) -> list[dict[str, Any]] | None:
     """The events after number `after`, or None when some are no longer kept (the page must re-read)."""
     key = f"events:{topic}"
     connection = client()
-    latest = int(connection.get(f"{key}:seq") or 0)  # type: ignore[arg-type]
+    latest = int(connection.get(f"{key}:seq") or 0)
     if after == latest:
         return []
     if after > latest:
@@ -80,4 +80,4 @@ def missed(topic: str, after: int) -> list[dict[str, Any]] | None:
 
 def latest_number(topic: str) -> int:
     """The number of the newest event of a topic; 0 before the first."""
-    return int(client().get(f"events:{topic}:seq") or 0)  # type: ignore[arg-type]
+    return int(client().get(f"events:{topic}:seq") or 0)

@@ -45,7 +45,7 @@ def hit(name: str, subject: str, limit: int, window: int = 60) -> None:
     """
     digest = hashlib.blake2s(subject.encode(), digest_size=12).hexdigest()
     try:
-        wait = int(client().eval(_SCRIPT, 1, f"limit:{name}:{digest}", str(time.time()), str(window), str(limit)))  # type: ignore[arg-type]
+        wait = int(client().eval(_SCRIPT, 1, f"limit:{name}:{digest}", str(time.time()), str(window), str(limit)))
     except (RedisError, OSError) as error:
         logger.warning("rate limiter is away: %s", type(error).__name__)
         return

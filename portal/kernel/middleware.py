@@ -107,7 +107,7 @@ class PrincipalMiddleware:
         if not isinstance(request.user, AnonymousUser):
             try:
                 typed.principal = for_user(
-                    cast(User, request.user), door="web", workspace_uid=request.session.get("workspace")
+                    request.user, door="web", workspace_uid=request.session.get("workspace")
                 )
             except ArchwayError as error:
                 typed.principal_error = error

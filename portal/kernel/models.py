@@ -88,8 +88,8 @@ class User(PublicId, AbstractUser):
     objects: ClassVar[PersonManager] = PersonManager()
 
     class Meta(AbstractUser.Meta):
-        verbose_name = _("person")
-        verbose_name_plural = _("people")
+        verbose_name = _("person")  # type: ignore[assignment]
+        verbose_name_plural = _("people")  # type: ignore[assignment]
 
     def __str__(self) -> str:
         return self.display_name or self.username

@@ -55,7 +55,7 @@ class PrincipalAuthentication(BaseAuthentication):
 
     @staticmethod
     def _require_csrf_token(request: Request) -> None:
-        check = CSRFCheck(lambda _request: None)  # type: ignore[arg-type,return-value]
+        check = CSRFCheck(lambda _request: None)  # type: ignore[arg-type]
         check.process_request(request._request)
         reason = check.process_view(request._request, None, (), {})  # type: ignore[arg-type]
         if reason:
@@ -123,7 +123,7 @@ def _mapped(error: Exception) -> ArchwayError | None:
         mapped.status = 415  # type: ignore[misc]
         return mapped
     if isinstance(error, exceptions.Throttled):
-        return TooMany("Too many requests; try again later.", retry_after=int(error.wait or 60))
+        return TooMany("Too many requests; try again later.", retry_after=60)
     if isinstance(error, exceptions.APIException) and error.status_code == 413:
         return TooLarge("The request is larger than allowed.")
     return None
