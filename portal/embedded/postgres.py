@@ -186,22 +186,20 @@ class Postgres:
             )
 
     def _end_leftover(self) -> None:
-        """Ends a server of this cluster that outlived its supervisor, and forgets a stale process id.
+        """Ends a server of this cluster that outlived its supervisor, and forgets a number that is somebody else's now.
 
         A process id can be taken by another program after a restart of the machine; PostgreSQL would believe that it
-        already runs. Whoever calls this holds the lock of the data folder.
+        already runs. The id of a dead process it recognises itself. Whoever calls this holds the folder's lock.
         """
         record = self.data / "postmaster.pid"
         try:
             number = int(record.read_text("utf-8").split("\n", 1)[0])
-        except (FileNotFoundError, ValueError):
+            arguments = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
+        except (OSError, ValueError):  # no such file, no such process, or a system without /proc
             return
-        command = Path(f"/proc/{number}/cmdline")
-        if not Path("/proc/self/cmdline").exists():
-            return  # no way to tell here; PostgreSQL decides
-        arguments = command.read_bytes().split(b"\0") if command.exists() else []
         if os.fsencode(self.data) not in arguments:
             record.unlink(missing_ok=True)
+            self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
             return
         with contextlib.suppress(ProcessLookupError):
             handle = os.pidfd_open(number)

@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default=os.environ.get("ARCHWAY_HOST") or DEFAULT_HOST)
-        parser.add_argument("--port", type=int, default=int(os.environ.get("ARCHWAY_PORT") or DEFAULT_PORT))
+        parser.add_argument("--port", type=int, default=os.environ.get("ARCHWAY_PORT") or str(DEFAULT_PORT))
         parser.add_argument("--no-seed", action="store_true", help="do not make the sample workspace")
 
     def handle(self, *args: Any, host: str, port: int, no_seed: bool, **options: Any) -> None:

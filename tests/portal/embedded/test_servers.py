@@ -96,7 +96,8 @@ def test_a_process_id_taken_by_another_program_does_not_stop_postgres(folder: Pa
         pass
     # What a power cut leaves, when after the restart the number belongs to somebody else: here, to this test.
     postgres = Postgres(folder)
-    (postgres.data / "postmaster.pid").write_text(f"{os.getpid()}\n{postgres.data}\n")
+    for lock in (postgres.data / "postmaster.pid", postgres.socket.with_name(f"{postgres.socket.name}.lock")):
+        lock.write_text(f"{os.getpid()}\n{postgres.data}\n")
     with EmbeddedServers(folder) as servers:
         assert ask(servers, "SELECT 1") == 1
 
@@ -150,3 +151,16 @@ def test_an_unusual_locale_and_clock_change_nothing(folder: Path, locale: str, m
     with EmbeddedServers(folder, durable=False) as servers:
         assert ask(servers, "SELECT lower('ÄÉ')") == "äé"
         assert ask(servers, "SELECT setting FROM pg_settings WHERE name = 'log_timezone'") == "UTC"
+
+
+@pytest.mark.slow
+def test_servers_in_a_folder_too_deep_for_sockets_work_and_stay_private(folder: Path) -> None:
+    deep = folder / ("很深" * 20)
+    with EmbeddedServers(deep, durable=False) as servers:
+        short = servers.postgres.socket.parent
+        assert not short.is_relative_to(deep)
+        assert stat.S_IMODE(short.stat().st_mode) == 0o700
+        assert ask(servers, "SELECT 1") == 1
+        with redis.Redis.from_url(locations.redis_from_url(servers.redis_url).client_url()) as client:
+            assert client.ping()
+    short.rmdir()  # and both sockets are gone
