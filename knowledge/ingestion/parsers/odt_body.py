@@ -67,6 +67,8 @@ class OdtBody:
                 self._heading(child, found)
             elif name == PARAGRAPH:
                 found.append(self._here(Block(kind="paragraph", text=self._text(child).strip())))
+            elif name == LIST and child.find(f".//{HEADING}") is not None:
+                found.extend(self.blocks(child))  # numbered headings are saved as items of a list
             elif name == LIST:
                 found.append(self._here(Block(kind="list", text="\n".join(self._list(child)))))
             elif name == f"{TABLE}table":

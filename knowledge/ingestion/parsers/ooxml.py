@@ -58,6 +58,7 @@ class Package:
     def __init__(self, file: Path | bytes, context: ParseContext, *, root_name: str, usual_main: str) -> None:
         refuse_ole(file)
         self.warnings: list[str] = []
+        self._relations: dict[str, dict[str, Relation]] = {}
         self._archive = Archive(file, context)
         try:
             self._names = {name.lower().lstrip("/"): name for name in reversed(self._archive.names)}
@@ -120,6 +121,12 @@ class Package:
 
     def relations(self, part: str) -> dict[str, Relation]:
         """The relations of a part by id; `part` "" is the package itself."""
+        known = self._relations.get(part)
+        if known is None:
+            known = self._relations[part] = self._read_relations(part)
+        return known
+
+    def _read_relations(self, part: str) -> dict[str, Relation]:
         folder, name = posixpath.split(part)
         root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
         found: dict[str, Relation] = {}

@@ -19,6 +19,9 @@ from knowledge.ingestion.parsers.tables import markdown_table
 _NUMBER = re.compile(r"[-+(]?[¥$€£]?\d[\d,.:/\-\s]*[%)]?")
 MERGE_WORK = 2_000_000  # cells looked at while clearing covered cells; beyond it a file is not worth more
 CAPTION_LENGTH = 120
+WIDEST_BRIDGE = 100  # columns; a wider merge is a title over the whole sheet
+SPACED_OUT = 10  # blocks of rows from which on a sheet of single rows counts as spaced out
+MOST_REGIONS = 2_000  # a sheet in more pieces has no tables
 SPARSE_AREA, SPARSE_SHARE = 100_000, 20
 
 
@@ -36,7 +39,11 @@ def sheet_blocks(sheet: Sheet, name: str, *, mark: str = "") -> list[Block]:
     blocks = [] if heading is None else [_at(heading, name, rows[0][0], rows[0][0])]
     root = (heading.text,) if heading else ()
     heads = {merge[:2]: merge for merge in sheet.merges}
-    for region in regions(rows, sheet.merges):
+    found = regions(rows, sheet.merges)
+    if len(found) > MOST_REGIONS:
+        listing = Block(kind="list", text=_listing(rows), heading_path=root)
+        return [*blocks, _at(listing, name, rows[0][0], rows[-1][0])]
+    for region in found:
         blocks.extend(_region_blocks(region, name, root, heads))
     return blocks
 
@@ -65,12 +72,25 @@ def without_covered(rows: list[Row], merges: Sequence[Merge]) -> list[Row]:
 
 def regions(rows: list[Row], merges: Sequence[Merge] = ()) -> list[list[Row]]:
     """The rows cut where a blank row or a blank column separates them, in reading order."""
-    bridges = [merge for merge in merges[:1000] if 1 < merge.right - merge.left + 1 <= 100]
+    bridges = sorted(merge for merge in merges if 1 < merge.right - merge.left + 1 <= WIDEST_BRIDGE)
+    bands = _bands(rows)
+    if len(bands) >= SPACED_OUT and sum(len(band) == 1 for band in bands) > 0.8 * len(bands):
+        bands = _bands(_without_gaps(rows))
     found: list[list[Row]] = []
-    for band in _bands(rows):
+    for band in bands:
         found.extend(_split_columns(band, bridges))
     found.sort(key=lambda region: (region[0][0], min(region[0][1])))
     return _rejoined(found)
+
+
+def _without_gaps(rows: list[Row]) -> list[Row]:
+    """A sheet that leaves every other row blank for looks: its single blank rows separate nothing."""
+    filled: list[Row] = []
+    for row in rows:
+        if filled and row[0] == filled[-1][0] + 2:
+            filled.append((row[0] - 1, {}))
+        filled.append(row)
+    return filled
 
 
 def _bands(rows: list[Row]) -> list[list[Row]]:
@@ -88,8 +108,9 @@ def _split_columns(band: list[Row], bridges: Sequence[Merge], depth: int = 0) ->
     used: set[int] = set()
     for _, cells in band:
         used.update(cells)
-    for merge in bridges:
-        if band[0][0] <= merge.top <= band[-1][0] and merge.left in used:
+    first, last = bisect_left(bridges, (band[0][0],)), bisect_left(bridges, (band[-1][0] + 1,))
+    for merge in bridges[first:last]:
+        if merge.left in used:
             used.update(range(merge.left, merge.right + 1))
     columns = sorted(used)
     cuts = [later for earlier, later in itertools.pairwise(columns) if later > earlier + 1]
@@ -147,6 +168,8 @@ def _region_blocks(
         heading = outline.heading(2, text) if len(text) <= CAPTION_LENGTH else None
         block = heading or Block(kind="paragraph", text=text, heading_path=outline.path)
         blocks.append(_at(block, name, number, number))
+    while not region[0][1]:
+        region.pop(0)
     filled = sum(len(cells) for _, cells in region)
     area = len(region) * (last - first + 1)
     if area > SPARSE_AREA and area > filled * SPARSE_SHARE:

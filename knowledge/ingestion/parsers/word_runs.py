@@ -77,6 +77,7 @@ class RunReader:
         self._line = Line()
         self.hidden = 0
         self.note_numbers: dict[tuple[str, str], int] = {}
+        self._counts: dict[str, int] = {}
 
     def read(self, paragraph: Element) -> Line:
         """The paragraph's text and attachments; style, label and level are the caller's business."""
@@ -155,7 +156,9 @@ class RunReader:
 
     def _note(self, kind: str, identifier: str) -> None:
         key = (kind, identifier)
-        number = self.note_numbers.setdefault(key, sum(1 for known in self.note_numbers if known[0] == kind) + 1)
+        if key not in self.note_numbers:
+            self._counts[kind] = self._counts.get(kind, 0) + 1
+        number = self.note_numbers.setdefault(key, self._counts[kind])
         self._parts.append(f"[{note_mark(kind, number)}]")
         self._line.notes.append(key)
 

@@ -46,6 +46,11 @@ def test_headings_carry_their_outline_numbers_and_make_the_path(tmp_path: Path) 
     assert found.blocks[-1].heading_path == ("2 D",)
 
 
+def test_a_heading_saved_as_an_item_of_a_list_is_a_heading(tmp_path: Path) -> None:
+    item = "<text:list><text:list-item><text:h text:outline-level='1'>A</text:h></text:list-item></text:list>"
+    assert kinds_and_texts(read(tmp_path, odt_file(OUTLINE + item)).blocks) == [("heading", "1 A")]
+
+
 def test_lists_keep_numbers_and_nesting(tmp_path: Path) -> None:
     inner = "<text:list><text:list-item><text:p>x</text:p></text:list-item></text:list>"
     items = (

@@ -170,6 +170,24 @@ def test_a_table_goes_on_after_one_blank_row_where_its_numbers_go_on(tmp_path: P
     assert len(tables(found)[0].text.split("\n")) == 6
 
 
+def test_a_sheet_that_leaves_every_other_row_blank_is_one_table(tmp_path: Path) -> None:
+    rows: list[list[str]] = [["item", "note"]]
+    for number in range(12):
+        rows += [[], [f"part {number}", "x"]]
+    table = tables(read(tmp_path, workbook({"S": text_rows(rows)})))
+    assert [(b.rows, grid(b)[0]) for b in table] == [((1, 25), ["item", "note"])]
+    assert grid(table[0])[-1] == ["part 11", "x"]
+
+
+def test_a_sheet_in_thousands_of_pieces_is_listed(tmp_path: Path) -> None:
+    rows = "".join(
+        f'<row r="{3 * n}"><c r="A{3 * n}"><v>{n}</v></c><c r="C{3 * n}"><v>1</v></c></row>' for n in range(1, 1500)
+    )
+    found = read(tmp_path, workbook({"S": rows}))
+    assert [b.kind for b in found.blocks] == ["heading", "list"]
+    assert "A3: 1; C3: 1\nA6: 2; C6: 1" in found.text
+
+
 def test_a_title_above_a_table_heads_it_and_is_not_its_head_row(tmp_path: Path) -> None:
     rows = text_rows([["Sales 2024"], ["region", "sum"], ["north", "5"]])
     data = workbook({"S": worksheet(rows, after='<mergeCells><mergeCell ref="A1:B1"/></mergeCells>')})
