@@ -85,7 +85,8 @@ def _binary_type(path: Path, head: bytes, name: str) -> str | None:
     start = head.lstrip(b"\x00\t\n\r\x0c \xef\xbb\xbf")
     if start.startswith(b"{\\rtf"):
         return RTF
-    if start.startswith(b"%PDF-") or _is_headless_pdf(path, head, name):
+    begins = start.startswith(b"%PDF-") and (extension_of(name) == "pdf" or b" obj" in head)
+    if begins or _is_headless_pdf(path, head, name):
         return PDF
     return None
 

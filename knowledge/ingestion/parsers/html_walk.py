@@ -37,6 +37,8 @@ NOISE_CLASSES = frozenset({"footnote-backref", "headerlink", "anchorjs-link"})
 MAX_LINKS = 5  # a block with more links than this is a menu, and the addresses only noise
 MAX_INDENT = 12
 _SPACE = re.compile(r"[ \t\n\r\f\xa0]+")
+_WIDE = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
+_CJK_BREAK = re.compile(rf"(?<={_WIDE})[ \t]*\r?\n[ \t]*(?={_WIDE})")
 _AROUND_BREAK = re.compile(r" *\n *")
 _LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|highlight-source|brush:)[-: ]?\s*([\w+#.-]+)")
 _PLEA = re.compile(
@@ -99,7 +101,7 @@ class Walker:
     def _enter(self, node: Node) -> bool:
         tag = node.tag
         if tag == "-text":
-            self._inline.append(_SPACE.sub(" ", node.text_content or ""))
+            self._inline.append(_running(node.text_content or ""))
             return False
         if tag in DROPPED or (tag == "noscript" and _begs_for_scripts(node)):
             return False
@@ -229,7 +231,7 @@ class Walker:
         def enter(part: Node) -> bool:
             tag = part.tag
             if tag == "-text":
-                self._inline.append(_SPACE.sub(" ", part.text_content or ""))
+                self._inline.append(_running(part.text_content or ""))
                 return False
             if tag in DROPPED:
                 return False
@@ -263,6 +265,11 @@ class Walker:
 
     def _add(self, kind: BlockKind, text: str, *, image: str | None = None) -> None:
         self.blocks.append(Block(kind=kind, text=text, heading_path=self.outline.path, image=image))
+
+
+def _running(text: str) -> str:
+    """Running text: any white space is one space, a line break inside Chinese or Japanese nothing at all."""
+    return _SPACE.sub(" ", _CJK_BREAK.sub("", text) if "\n" in text else text)
 
 
 def fenced(code: str, language: str = "") -> str:

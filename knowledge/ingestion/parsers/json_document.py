@@ -123,7 +123,7 @@ def _table(values: list[Any], context: ParseContext) -> str:
     for value in values:
         row = [""] * len(columns)
         for key, inner in value:
-            if isinstance(inner, list) and any(isinstance(part, list) for part in inner):
+            if isinstance(inner, Pairs) or (isinstance(inner, list) and any(isinstance(part, list) for part in inner)):
                 return ""
             if key not in position or row[position[key]]:
                 return ""

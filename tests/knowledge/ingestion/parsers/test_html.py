@@ -1,0 +1,113 @@
+"""HTML pages."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.knowledge.ingestion.parsing import codes, parse, shapes
+
+
+def test_text_before_and_between_blocks_is_kept() -> None:
+    document = parse("loose words<p>first</p>between<div>second</div>tail", "html")
+    assert [text for _, text in shapes(document)] == ["loose words", "first", "between", "second", "tail"]
+
+
+def test_gbk_page_that_declares_gb2312_keeps_characters_beyond_gb2312() -> None:
+    page = '<html><head><meta charset="gb2312"></head><body><p>陶喆与镕基，发票报销流程</p></body></html>'
+    assert parse(page.encode("gbk"), "html").text == "陶喆与镕基，发票报销流程"
+
+
+def test_declaration_that_lies_is_ignored() -> None:
+    page = '<meta charset="utf-8"><p>员工请假须提前三个工作日在系统中提交申请</p>'
+    assert parse(page.encode("gbk"), "html").text == "员工请假须提前三个工作日在系统中提交申请"
+
+
+def test_spans_stand_once_and_the_grid_stays_straight() -> None:
+    page = (
+        "<table><tr><th>h1<th colspan=2>h2</tr><tr><td rowspan=2>a<td>b<td>c</tr>"
+        "<tr><td colspan=2>d</tr><tr><td>e<td>f<td>g</tr></table>"
+    )
+    assert shapes(parse(page, "html")) == [
+        ("table", "| h1 | h2 |  |\n|---|---|---|\n| a | b | c |\n|  | d |  |\n| e | f | g |")
+    ]
+
+
+def test_absurd_spans_are_bounded() -> None:
+    page = "<table><tr><th>a</th></tr><tr><td colspan=1000000000 rowspan=1000000000>b</td></tr></table>"
+    assert "b" in parse(page, "html").text
+
+
+def test_layout_table_is_read_as_a_page() -> None:
+    inner = "<table><tr><th>k</th><th>v</th></tr><tr><td>1</td><td>2</td></tr></table>"
+    page = f"<table><tr><td><h1>News</h1><p>one</p>{inner}</td></tr></table>"
+    assert shapes(parse(page, "html")) == [
+        ("heading", "News"),
+        ("paragraph", "one"),
+        ("table", "| k | v |\n|---|---|\n| 1 | 2 |"),
+    ]
+
+
+def test_lists_and_nested_table_inside_a_cell_are_text_of_that_cell() -> None:
+    cell = "<ul><li>x</li><li>y</li></ul><table><tr><td>n</td></tr></table>"
+    page = f"<table><tr><th>k</th><th>v</th></tr><tr><td>a</td><td>{cell}</td></tr></table>"
+    assert shapes(parse(page, "html")) == [("table", "| k | v |\n|---|---|\n| a | x y n |")]
+
+
+def test_scripts_styles_and_comments_are_dropped() -> None:
+    page = "<style>b{}</style><script>x()</script><!-- c --><template><p>t</p></template><p>kept</p>"
+    assert parse(page, "html").text == "kept"
+
+
+def test_noscript_is_dropped_only_when_it_begs() -> None:
+    assert parse("<body><noscript>Please enable JavaScript to run this app.</noscript>", "html").blocks == ()
+    assert parse("<noscript><p>the page itself</p></noscript>", "html").text == "the page itself"
+
+
+def test_preformatted_text_keeps_its_lines_and_language() -> None:
+    page = '<pre><code class="language-python">def f():\n    return 1\n</code></pre>'
+    assert shapes(parse(page, "html")) == [("code", "```python\ndef f():\n    return 1\n```")]
+
+
+def test_title_is_the_first_heading_only_without_h1() -> None:
+    assert shapes(parse("<title>T</title><h2>x</h2>", "html")) == [("heading", "T"), ("heading", "x")]
+    assert shapes(parse("<title>T</title><h1>x</h1>", "html")) == [("heading", "x")]
+    assert parse("<title>T</title><h1>x</h1>", "html").title == "T"
+
+
+def test_list_numbers_start_where_the_author_said() -> None:
+    assert shapes(parse("<ol start=4><li>a<li value=9>b<li>c</ol>", "html")) == [("list", "4. a\n9. b\n10. c")]
+
+
+def test_alt_text_is_searchable_and_line_breaks_stay() -> None:
+    assert parse('<p>a<br>b <img src="http://x/y.png" alt="架构图"> c</p>', "html").text == "a\nb 架构图 c"
+
+
+def test_menu_of_many_links_has_no_addresses() -> None:
+    links = "".join(f'<a href="https://example.com/{number}">{number}</a> ' for number in range(9))
+    assert "https" not in parse(f"<p>{links}</p>", "html").text
+    assert parse('<p><a href="https://example.com/a">a</a></p>', "html").text == "a <https://example.com/a>"
+
+
+def test_hundred_thousand_nested_elements_end_soon() -> None:
+    started = time.monotonic()
+    document = parse("<div>" * 100_000 + "innermost", "html")
+    assert document.text == "innermost"
+    assert time.monotonic() - started < 10
+
+
+def test_hundred_thousand_attributes_end_soon() -> None:
+    started = time.monotonic()
+    attributes = " ".join(f"a{number}=1" for number in range(100_000))
+    assert parse(f"<p {attributes}>kept</p>", "html").text == "kept"
+    assert time.monotonic() - started < 10
+
+
+def test_unclosed_paragraphs_of_a_long_page_are_not_nesting() -> None:
+    assert len(parse("<p>x<li>y" * 4000, "html").blocks) >= 4000
+
+
+@pytest.mark.parametrize("page", ["", "<", "<html>", "<!-- never closed", "<table><tr>"])
+def test_broken_pages_give_nothing_and_no_error(page: str) -> None:
+    assert codes(parse(page, "html")) == []
