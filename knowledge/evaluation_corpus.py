@@ -97,7 +97,6 @@ def _ingest(principal: Principal, base: KnowledgeBase, row: dict[str, str]) -> N
         claim = lifecycle.claim(_WORKER, revision.pk)
     assert claim is not None
     endpoint = base.embedding
-    assert endpoint is not None
     revision = Revision.objects.select_related("document").get(pk=revision.pk)
     space = space_of(endpoint)
     splitting = base_settings.read(base.config).splitting

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from knowledge.retrieval import vectors
 from knowledge.retrieval.candidates import Candidate
@@ -24,9 +23,6 @@ def ask(permitted: Permitted, query: str, trace: Trace) -> list[tuple[Asked, Per
     asked = []
     for endpoint, bases in _by_endpoint(permitted.bases):
         with trace.step("embed the query") as detail:
-            if endpoint is None:
-                trace.warn("no_embedding_model", "A base has no embedding model; it is searched by words only.")
-                continue
             detail["model"] = endpoint.name
             try:
                 vector = embedder_for(endpoint).embed_queries([query])[0]
@@ -64,11 +60,10 @@ def space_keys(asked: Sequence[tuple[Asked, Permitted]]) -> dict[int, str]:
     return {base: question.space.key for question, part in asked for base in part.base_ids}
 
 
-def _by_endpoint(bases: Sequence[SearchedBase]) -> list[tuple[ModelEndpoint | None, list[SearchedBase]]]:
-    groups: dict[int | None, tuple[ModelEndpoint | None, list[SearchedBase]]] = {}
+def _by_endpoint(bases: Sequence[SearchedBase]) -> list[tuple[ModelEndpoint, list[SearchedBase]]]:
+    groups: dict[int, tuple[ModelEndpoint, list[SearchedBase]]] = {}
     for item in bases:
-        endpoint: Any = item.base.embedding
-        groups.setdefault(endpoint.pk if endpoint else None, (endpoint, []))[1].append(item)
+        groups.setdefault(item.base.embedding_id, (item.base.embedding, []))[1].append(item)
     return list(groups.values())
 
 

@@ -30,7 +30,7 @@ _SCALES: dict[Mode, str] = {"keywords": "bm25", "embedding": "cosine", "blend": 
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Completed:
     """The request with every default filled in."""
 
     query: str
@@ -47,18 +47,45 @@ class _Asked:
         return max(POOL, POOL_PER_HIT * self.top_k)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A ranking of passages and all that it was made of. `space_keys` are those of the bases asked by meaning."""
+
+    asked: Completed
+    permitted: Permitted
+    query: words.Query | None
+    candidates: tuple[Candidate, ...]
+    ranked: tuple[Ranked, ...]
+    space_keys: dict[int, str]
+
+    def relevance(self, item: Ranked) -> float:
+        """See `knowledge.retrieval.relevance`."""
+        return relevance(item.candidate, self.asked.mode, self.space_keys.get(item.candidate.base))
+
+
 def retrieve(principal: Principal, request: RetrievalRequest) -> RetrievalResult:
     """The passages that answer a question, best first, among exactly what the asker may see.
 
     Odd queries (empty, punctuation only, very long) give an answer or an empty list, never an error.
     """
     trace = Trace()
+    found = search(principal, request, trace)
+    good = [item for item in found.ranked if found.relevance(item) >= found.asked.threshold]
+    hits: list[Hit] = []
+    if good:
+        with trace.step("load passages"):
+            hits = _hits(found, good)
+    return _result(found, trace, hits, len(found.ranked) - len(good))
+
+
+def search(principal: Principal, request: RetrievalRequest, trace: Trace) -> Found:
+    """The ranking before anything is loaded or cut off."""
     with trace.step("what may be searched") as detail:
         permitted = resolve(principal, request)
         detail |= {"bases": len(permitted.bases), "leaves": permitted.leaves}
     asked = _filled_in(request, permitted)
     if not asked.query.strip() or not permitted.bases:
-        return _result(asked, permitted, trace, [], 0, None)
+        return Found(asked, permitted, None, (), (), {})
     query = words.prepare(permitted, asked.lexemes)
     spaces: Sequence[tuple[Asked, Permitted]] = ()
     if asked.mode != "keywords":
@@ -71,24 +98,16 @@ def retrieve(principal: Principal, request: RetrievalRequest) -> RetrievalResult
         detail |= {"leaves": len(candidates), "passages": len(ranked)}
         if asked.mode == "blend":
             detail |= {"fusion": asked.fusion, "weight": round(asked.weight, 3)}
-    keys = meaning.space_keys(spaces)
-    good = [
-        item
-        for item in ranked
-        if relevance(item.candidate, asked.mode, keys.get(item.candidate.base)) >= asked.threshold
-    ]
-    with trace.step("load passages"):
-        hits = _hits(permitted, asked, good, candidates, keys)
-    return _result(asked, permitted, trace, hits, len(ranked) - len(good), query)
+    return Found(asked, permitted, query, tuple(candidates), tuple(ranked), meaning.space_keys(spaces))
 
 
-def _filled_in(request: RetrievalRequest, permitted: Permitted) -> _Asked:
+def _filled_in(request: RetrievalRequest, permitted: Permitted) -> Completed:
     """None in the request means: as the first base is set."""
     settings = (permitted.bases[0].settings if permitted.bases else BaseSettings()).searching
     query = clean(request.query[: 2 * MAX_QUERY])[:MAX_QUERY]
     top_k = settings.top_k if request.top_k is None else request.top_k
     reach = settings.neighbours if request.neighbours is None else request.neighbours
-    return _Asked(
+    return Completed(
         query=query,
         lexemes=tuple(query_lexemes(query)),
         mode=request.mode or settings.mode,
@@ -102,7 +121,7 @@ def _filled_in(request: RetrievalRequest, permitted: Permitted) -> _Asked:
 
 def _candidates(
     permitted: Permitted,
-    asked: _Asked,
+    asked: Completed,
     query: words.Query,
     spaces: Sequence[tuple[Asked, Permitted]],
     trace: Trace,
@@ -124,7 +143,7 @@ def _candidates(
         return meaning.complete(spaces, words.complete(query, list(found.values())))
 
 
-def _ranked(asked: _Asked, candidates: Sequence[Candidate]) -> list[Ranked]:
+def _ranked(asked: Completed, candidates: Sequence[Candidate]) -> list[Ranked]:
     if asked.mode == "blend":
         return blend.best_leaves(candidates, blend.fuse(candidates, asked.weight, asked.fusion))
     if asked.mode == "keywords":
@@ -134,15 +153,16 @@ def _ranked(asked: _Asked, candidates: Sequence[Candidate]) -> list[Ranked]:
     return [Ranked(item.candidate, item.candidate.cosine or 0.0) for item in order]
 
 
-def _hits(
-    permitted: Permitted, asked: _Asked, good: Sequence[Ranked], candidates: Sequence[Candidate], keys: dict[int, str]
-) -> list[Hit]:
-    loaded = passages.load(permitted, good[: 3 * asked.top_k + 10])
-    kept = passages.without_copies(good[: 3 * asked.top_k + 10], loaded, asked.lexemes, asked.top_k)
+def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
+    asked, permitted = found.asked, found.permitted
+    # Some more than asked for: copies are dropped, and what ceased to be permitted meanwhile is missing.
+    first = good[: 2 * asked.top_k + 10]
+    loaded = passages.load(permitted, first)
+    kept = passages.without_copies(first, loaded, asked.lexemes, asked.top_k)
     shown = [loaded[item.candidate.passage] for item in kept]
     around = passages.neighbours(permitted, shown, asked.neighbours)
-    word_ranks = blend.ranks([(item.passage, item.words) for item in candidates if item.words])
-    near_ranks = blend.ranks([(item.passage, item.cosine) for item in candidates if item.cosine is not None])
+    word_ranks = blend.ranks([(item.passage, item.words) for item in found.candidates if item.words])
+    near_ranks = blend.ranks([(item.passage, item.cosine) for item in found.candidates if item.cosine is not None])
     names = {item.base.pk: (item.base.uid, item.base.name) for item in permitted.bases}
     hits = []
     for rank, (item, passage) in enumerate(zip(kept, shown, strict=True), 1):
@@ -151,7 +171,7 @@ def _hits(
             parts["keywords"] = Part(word_ranks[passage.chunk], item.candidate.words, "bm25")
         if item.candidate.cosine is not None and passage.chunk in near_ranks:
             parts["embedding"] = Part(near_ranks[passage.chunk], item.candidate.cosine, "cosine")
-        worth = relevance(item.candidate, asked.mode, keys.get(item.candidate.base))
+        worth = found.relevance(item)
         before, after = around.get(passage.chunk, ((), ()))
         hits.append(_hit(rank, item, passage, asked, worth, names[passage.base_id], parts, before, after))
     return hits
@@ -161,7 +181,7 @@ def _hit(
     rank: int,
     item: Ranked,
     passage: Loaded,
-    asked: _Asked,
+    asked: Completed,
     worth: float,
     base: tuple[str, str],
     parts: dict[str, Part],
@@ -202,9 +222,8 @@ def _hit(
     )
 
 
-def _result(
-    asked: _Asked, permitted: Permitted, trace: Trace, hits: list[Hit], below: int, query: words.Query | None
-) -> RetrievalResult:
+def _result(found: Found, trace: Trace, hits: list[Hit], below: int) -> RetrievalResult:
+    asked, permitted, query = found.asked, found.permitted, found.query
     frequencies = dict(zip(query.lexemes, query.frequencies, strict=True)) if query else {}
     plans = [step.detail["plan"] for step in trace.steps if "plan" in step.detail]
     return RetrievalResult(

@@ -15,6 +15,7 @@ from portal.kernel.errors import ArchwayError
 
 
 class Command(BaseCommand):
+    requires_system_checks: list[str] = []
     help = "Ingests a corpus once, asks its judged questions and reports recall, MRR, nDCG and milliseconds per mode."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from knowledge import statistics
 from knowledge.ingestion import store
 from knowledge.models import Chunk, Document, Grant, KnowledgeBase, Revision, Role
+from portal.gateway.embedding import ensure_local_endpoint
 from portal.gateway.models import EmbeddingSpace, ModelEndpoint
 from portal.kernel.models import Membership, User, Workspace
 from portal.kernel.principal import Principal
@@ -78,6 +79,7 @@ class Library:
         self, name: str, *, owner: str = "alice", viewers: Sequence[str] = ("bob",), **fields: object
     ) -> KnowledgeBase:
         workspace = self.away if owner == "eve" else self.home
+        fields.setdefault("embedding", ensure_local_endpoint())
         base = KnowledgeBase.objects.create(workspace=workspace, name=name, **fields)
         Grant.objects.create(base=base, user=self.people[owner], role=Role.OWNER)
         for viewer in viewers:

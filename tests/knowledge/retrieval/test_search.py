@@ -11,7 +11,7 @@ from knowledge.models import KnowledgeBase
 from knowledge.retrieval import MODES, RetrievalRequest, retrieve
 from portal.gateway.embedding import embedder_for, space_of
 from portal.gateway.models import ModelEndpoint
-from tests.knowledge.retrieval.library import Library
+from tests.knowledge.retrieval.library import Library, make_endpoint, make_space
 
 TEXTS = (
     "传感器-温度-TH01 安装说明",
@@ -165,12 +165,12 @@ def test_copies_are_shown_once_but_codes_that_differ_stay_two_answers(library: L
     assert sorted(hit.text.removeprefix(long) for hit in hits) == ["", "型号 TH-01", "型号 TH-02"]
 
 
-def test_bases_without_a_model_are_searched_by_words_beside_others(library: Library, base: KnowledgeBase) -> None:
-    plain = library.base("Plain")
+def test_a_base_whose_model_is_away_is_searched_by_words_beside_others(library: Library, base: KnowledgeBase) -> None:
+    plain = library.base("Plain", embedding=make_endpoint(make_space()))
     library.document(plain, "p", "重置密码请联系前台")
     result = retrieve(library.principal("bob"), RetrievalRequest("重置密码"))
     assert {hit.base for hit in result.hits[:2]} == {plain.uid, base.uid}
-    assert [warning["code"] for warning in result.warnings] == ["no_embedding_model"]
+    assert [warning["code"] for warning in result.warnings] == ["embedding_away"]
 
 
 def test_settings_of_the_first_base_fill_what_the_request_leaves_open(library: Library) -> None:
