@@ -51,16 +51,26 @@ class PreferencesForm(forms.Form):
             del self.fields["mail_notices"]
 
 
+class NewPasswordForm(PasswordChangeForm):
+    """Django's form with the rules in one line, and without taking the focus from the form above it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["old_password"].widget.attrs.pop("autofocus", None)
+        self.fields["new_password1"].help_text = gettext("At least 10 characters, and not an easy one to guess.")
+        self.fields["new_password2"].help_text = ""
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def preferences(request: PortalRequest, principal: Principal) -> HttpResponse:
     """The page at `/account/preferences/`."""
     person = User.objects.get(pk=principal.user_id)
     if request.method != "POST":
-        return _page(request, PreferencesForm(person), PasswordChangeForm(person))
+        return _page(request, PreferencesForm(person), NewPasswordForm(person))
     form = PreferencesForm(person, request.POST)
     if not form.is_valid():
-        return _page(request, form, PasswordChangeForm(person), status=422)
+        return _page(request, form, NewPasswordForm(person), status=422)
     saved = form.cleaned_data
     User.objects.filter(pk=person.pk).update(**saved)
     response = HttpResponseRedirect("/account/preferences/")
@@ -77,7 +87,7 @@ def preferences(request: PortalRequest, principal: Principal) -> HttpResponse:
 def password(request: PortalRequest, principal: Principal) -> HttpResponse:
     """Change the password; other browsers of this person are signed out by it."""
     person = User.objects.get(pk=principal.user_id)
-    form = PasswordChangeForm(person, request.POST)
+    form = NewPasswordForm(person, request.POST)
     if not form.is_valid():
         return _page(request, PreferencesForm(person), form, status=422)
     form.save()
@@ -88,7 +98,7 @@ def password(request: PortalRequest, principal: Principal) -> HttpResponse:
 
 
 def _page(
-    request: PortalRequest, form: PreferencesForm, password_form: PasswordChangeForm, status: int = 200
+    request: PortalRequest, form: PreferencesForm, password_form: NewPasswordForm, status: int = 200
 ) -> HttpResponse:
     context = {"form": form, "password_form": password_form}
     return render(request, "pages/preferences.html", context, status=status)
