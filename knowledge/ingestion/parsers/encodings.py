@@ -45,6 +45,7 @@ MARKS = (
 _CONTROL = frozenset(range(0x20)) - {0x09, 0x0A, 0x0C, 0x0D, 0x1B} | {0x7F}
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _HIGH = re.compile(rb"[\x80-\xff]")
+_CONTROL_BYTE = re.compile(b"[" + re.escape(bytes(sorted(_CONTROL))) + b"]")
 _LINE_ENDS = re.compile("\u2028|\u2029")
 
 
@@ -62,7 +63,7 @@ def decode(data: bytes, *, declared: str | None = None) -> Decoded:
     for mark, encoding in MARKS:
         if data.startswith(mark) and not (encoding.startswith("utf-32") and len(data) % 4):
             return _read(data[len(mark) :], encoding, offset=len(mark))
-    encoding = _wide(data) or _utf8(data) or _claimed(data, declared) or _detected(data)
+    encoding = _wide(data) or _seven_bit(data, declared) or _utf8(data) or _claimed(data, declared) or _detected(data)
     return _read(data, encoding)
 
 
@@ -109,6 +110,20 @@ def _read(data: bytes, encoding: str, offset: int = 0) -> Decoded:
     return Decoded(normalise(text), encoding, (warning,))
 
 
+def _seven_bit(data: bytes, declared: str | None) -> str | None:
+    """Encodings whose bytes are all ASCII: ISO-2022 by its escapes, HZ and UTF-7 only when declared."""
+    claim = known_codec(declared)
+    candidates = ["iso2022_jp_ext", "iso2022_kr"] if b"\x1b$" in data else []
+    candidates += [claim] if claim in ("hz", "utf-7") else []
+    for encoding in candidates:
+        try:
+            data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    return None
+
+
 def _utf8(data: bytes) -> str | None:
     """UTF-8 if it is valid, or if it has many times more good sequences than stray bytes."""
     try:
@@ -131,7 +146,7 @@ def _utf8(data: bytes) -> str | None:
 def _wide(data: bytes) -> str | None:
     """UTF-16 or UTF-32 without a mark, told by control bytes that no one-byte encoding contains."""
     sample = data[: SAMPLE - SAMPLE % 4]
-    if len(data) < 4 or len(data) % 2 or not any(byte in _CONTROL for byte in sample):
+    if len(data) < 4 or len(data) % 2 or not _CONTROL_BYTE.search(sample):
         return None
     if len(data) % 4 == 0 and sample.count(0) * 2 >= len(sample):
         for encoding in ("utf-32-le", "utf-32-be"):

@@ -6,6 +6,7 @@ Markdown, e-mail and EPUB go through here too. The walk is iterative, so that de
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -195,7 +196,7 @@ class Walker:
 
     def _end_list(self) -> None:
         if self._lines:
-            self._add("note" if self._notes else "list", "\n".join(self._lines))
+            self._add("note" if self._notes else "list", textwrap.dedent("\n".join(self._lines)))
             self._lines.clear()
 
     def _show_pictures(self) -> None:

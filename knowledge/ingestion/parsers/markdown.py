@@ -59,9 +59,10 @@ def renderer() -> MarkdownIt:
     from markdown_it import MarkdownIt
     from mdit_py_plugins.footnote import footnote_plugin
 
-    markdown: MarkdownIt = MarkdownIt("commonmark", {"html": True, "maxNesting": 100}).enable(
+    markdown: MarkdownIt = MarkdownIt("commonmark", {"html": True, "breaks": True, "maxNesting": 100}).enable(
         ["table", "strikethrough"]
     )
+    # `breaks`: people write one fact a line and mean it, whatever CommonMark says about single line ends.
     # Unsafe addresses must not make the link's source appear as text; the walk drops them.
     markdown.validateLink = lambda url: True  # type: ignore[method-assign]
     markdown.inline.ruler.before("emphasis", "product", _product)

@@ -33,6 +33,7 @@ RUSSIAN = "Материалы необходимо представить до �
         (JAPANESE, "shift_jis"),
         (JAPANESE, "cp932"),
         (JAPANESE, "euc_jp"),
+        (JAPANESE, "iso2022_jp"),
         (KOREAN, "cp949"),
         (GERMAN, "cp1252"),
         (RUSSIAN, "cp1251"),

@@ -84,6 +84,15 @@ def test_alt_text_is_searchable_and_line_breaks_stay() -> None:
     assert parse('<p>a<br>b <img src="http://x/y.png" alt="架构图"> c</p>', "html").text == "a\nb 架构图 c"
 
 
+def test_line_break_inside_a_chinese_sentence_is_no_space() -> None:
+    assert parse("<p>员工\n  手册 and\nwords</p>", "html").text == "员工手册 and words"
+
+
+def test_list_goes_on_after_code_inside_an_item() -> None:
+    page = "<ol><li>a<pre>code</pre>more</li><li>b</li></ol>"
+    assert shapes(parse(page, "html")) == [("list", "1. a"), ("code", "```\ncode\n```"), ("list", "  more\n2. b")]
+
+
 def test_menu_of_many_links_has_no_addresses() -> None:
     links = "".join(f'<a href="https://example.com/{number}">{number}</a> ' for number in range(9))
     assert "https" not in parse(f"<p>{links}</p>", "html").text

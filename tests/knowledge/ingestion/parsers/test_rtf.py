@@ -46,7 +46,8 @@ def test_headings_tables_and_footnotes_survive() -> None:
 def test_hidden_deleted_and_technical_text_is_left_out() -> None:
     data = (
         b"{\\rtf1{\\info{\\title The title}{\\author me}}{\\*\\generator gen;}{\\colortbl;\\red1;}"
-        b'shown{\\v hidden}{\\deleted gone} {\\field{\\*\\fldinst HYPERLINK "https://example.com/a"}{\\fldrslt link}}\\par}'
+        b"shown{\\v hidden}{\\deleted gone} "
+        b'{\\field{\\*\\fldinst HYPERLINK "https://example.com/a"}{\\fldrslt link}}\\par}'
     )
     document = parse(data, "rtf")
     assert document.text == "shown link <https://example.com/a>"
