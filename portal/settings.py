@@ -114,6 +114,7 @@ INSTALLED_APPS = [
     "portal.apps.ArchwayAdminConfig",
     "rest_framework",
     "drf_spectacular",
+    "drf_spectacular_sidecar",
     "django_filters",
     "django_htmx",
     "django_celery_results",
@@ -184,7 +185,7 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", 
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [{"address": _redis.client_url(_redis_base + 1)}], "prefix": "asgi"},
+        "CONFIG": {"hosts": [{"address": _redis.client_url(_redis_base + 1)}], "prefix": f"asgi:{_redis_base}"},
     }
 }
 CELERY_BROKER_URL = _redis.celery_url(_redis_base)
@@ -298,10 +299,17 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Archway",
     "DESCRIPTION": "Permitted, cited, reproducible answers from a company's documents.",
     "VERSION": "1",
+    # The documentation's scripts come with a package: pages load nothing from elsewhere.
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "BaseRole": "knowledge.models.Role",
+        "WorkspaceRole": "portal.kernel.models.Membership.Role",
+    },
 }
 
 # -- admin ----------------------------------------------------------------------------------------

@@ -20,6 +20,14 @@ from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
 
+# One step in Redis: two processes must not add their events in another order than their numbers.
+_APPEND = """
+local number = redis.call('INCR', KEYS[2])
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], number .. '-0', 'event', ARGV[1])
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+redis.call('EXPIRE', KEYS[2], 604800)
+return number
+"""
 KEPT = 300
 TTL_SECONDS = 900
 _client: redis.Redis | None = None
@@ -46,21 +54,18 @@ def publish(topic: str, event: dict[str, Any]) -> None:
 def _send(topic: str, event: dict[str, Any]) -> None:
     key = f"events:{topic}"
     try:
-        connection = client()
-        # The counter outlives the stream, so that a number is never given twice while a page is open.
-        number = int(connection.incr(f"{key}:seq"))
-        frame = {"v": 1, "seq": number, "topic": topic, **event}
-        pipe = connection.pipeline(transaction=False)
-        pipe.xadd(key, {"frame": json.dumps(frame)}, id=f"{number}-0", maxlen=KEPT, approximate=True)
-        pipe.expire(key, TTL_SECONDS)
-        pipe.expire(f"{key}:seq", 7 * 86_400)
-        pipe.execute()
+        number = int(client().eval(_APPEND, 2, key, f"{key}:seq", json.dumps(event), str(KEPT), str(TTL_SECONDS)))
+        frame = _frame(topic, number, event)
         layer = get_channel_layer()
         if layer is not None:
             async_to_sync(layer.group_send)(group_name(topic), {"type": "event", "frame": frame})
     except (RedisError, OSError) as error:
         # The database holds the truth; pages poll when frames stay away.
         logger.warning("event for %s not sent: %s", topic.partition(":")[0], type(error).__name__)
+
+
+def _frame(topic: str, number: int, event: dict[str, Any]) -> dict[str, Any]:
+    return {"v": 1, "seq": number, "topic": topic, **event}
 
 
 def missed(topic: str, after: int) -> list[dict[str, Any]] | None:
@@ -73,7 +78,7 @@ def missed(topic: str, after: int) -> list[dict[str, Any]] | None:
     if after > latest:
         return None
     rows: Any = connection.xrange(key, min=f"({after}-0" if after else "-")
-    frames = [json.loads(fields[b"frame"]) for _, fields in rows]
+    frames = [_frame(topic, int(key.partition(b"-")[0]), json.loads(fields[b"event"])) for key, fields in rows]
     whole = bool(frames) and frames[0]["seq"] == after + 1
     return frames if whole else None
 
