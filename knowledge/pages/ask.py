@@ -1,0 +1,304 @@
+"""The ask page: questions over the bases that the asker sees, direct answers with citations, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.shortcuts import render
+from django.utils.translation import gettext, gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from knowledge import asking, threads
+from knowledge.access import searchable_documents, visible_bases
+from knowledge.models import Chunk, KnowledgeBase, QueryRecord
+from knowledge.pages import passages
+from knowledge.pages.search_settings import SearchSettings
+from knowledge.retrieval.contract import RetrievalResult
+from portal.kernel.errors import NotFound
+from portal.kernel.middleware import PortalRequest
+from portal.kernel.models import json_safe, new_uid
+from portal.kernel.pages import is_htmx, signed_in
+from portal.kernel.principal import Principal
+
+LONGEST = 1000
+EXCERPT = 700
+EXAMPLES = 3
+MOST_BASES = 300
+_UNDO = "thread_undo"
+_RATINGS = {"yes": True, "no": False, "": None}
+
+
+class Question(forms.Form):
+    """What is asked."""
+
+    q = forms.CharField(
+        label=gettext_lazy("Question"),
+        max_length=LONGEST,
+        error_messages={"required": gettext_lazy("Enter a question.")},
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One turn as it is shown. `uid` is empty for an answer that is not kept; `cards` are numbered as stored."""
+
+    uid: str
+    query: str
+    readable: bool
+    cited: list[passages.Card]
+    others: list[passages.Card]
+    searched: int
+    below_threshold: int
+    warnings: list[str]
+    helpful: bool | None
+    record: QueryRecord | None
+    copy_text: str
+
+    @property
+    def retrieved(self) -> int:
+        return len(self.cited) + len(self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The bases that may be asked; `chosen` empty means all of them."""
+
+    bases: list[KnowledgeBase]
+    chosen: list[str]
+
+    @property
+    def names(self) -> list[str]:
+        return [base.name for base in self.bases if base.uid in self.chosen]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def ask(request: PortalRequest, principal: Principal) -> HttpResponse:
+    """The page at `/ask/?base=&q=`; a question in the address is asked at once, one in a form is posted."""
+    data = request.POST if request.method == "POST" else request.GET
+    scope = _scope(principal, data.getlist("base"))
+    settings = SearchSettings.of(data)
+    thread = data.get("thread", "") if request.method == "POST" else ""
+    if thread:
+        threads.turns(principal, thread)
+    if request.method == "POST" or _asks_at_once(request):
+        form = Question({"q": data.get("q", "").replace("\x00", "")})
+        if form.is_valid():
+            return _answered(request, principal, scope, settings, form.cleaned_data["q"], thread)
+    else:
+        form = Question(initial={"q": data.get("q", "")[:LONGEST]})
+    return _page(request, principal, form, scope, settings, thread)
+
+
+@require_safe
+@signed_in
+def thread(request: PortalRequest, principal: Principal, uid: str) -> HttpResponse:
+    """A thread at `/ask/<thread>/`."""
+    turns = threads.turns(principal, uid)
+    wanted = request.GET.getlist("base")
+    last = turns[-1].record.request
+    if not wanted:
+        # As it was asked last, as far as that is still to be seen.
+        wanted = _still_visible(principal, last.get("base_uids") or [])
+    settings = SearchSettings.of(request.GET if SearchSettings.of(request.GET).chosen else last)
+    return _page(request, principal, Question(), _scope(principal, wanted), settings, uid)
+
+
+@require_POST
+@signed_in
+def rate(request: PortalRequest, principal: Principal, uid: str, record: str) -> HttpResponse:
+    """Helpful, not helpful, or neither."""
+    value = request.POST.get("helpful", "")
+    if value not in _RATINGS:
+        raise NotFound("Not found, or you don't have access.")
+    threads.rate(principal, uid, record, _RATINGS[value])
+    if "application/json" in request.headers.get("Accept", ""):
+        return JsonResponse({"helpful": _RATINGS[value]})
+    return HttpResponseRedirect(f"/ask/{uid}/#m_{record}")
+
+
+@require_POST
+@signed_in
+def delete(request: PortalRequest, principal: Principal, uid: str) -> HttpResponse:
+    """Delete a thread; the next page offers to bring it back."""
+    undoable = threads.delete(principal, uid)
+    request.session[_UNDO] = {"thread": uid, "undoable": undoable}
+    return HttpResponseRedirect("/ask/")
+
+
+@require_POST
+@signed_in
+def restore(request: PortalRequest, principal: Principal, uid: str) -> HttpResponse:
+    """Bring back a thread that was just deleted."""
+    threads.restore(principal, uid)
+    return HttpResponseRedirect(f"/ask/{uid}/")
+
+
+def _asks_at_once(request: HttpRequest) -> bool:
+    """A question in the address is asked when a person came from here or typed it, not when a browser looks ahead."""
+    if request.method != "GET" or not request.GET.get("q", "").strip():
+        return False
+    ahead = "prefetch" in (request.headers.get("Sec-Purpose", "") + request.headers.get("Purpose", ""))
+    return not ahead and request.headers.get("Sec-Fetch-Site", "none") in {"none", "same-origin"}
+
+
+def _answered(
+    request: PortalRequest,
+    principal: Principal,
+    scope: Scope,
+    settings: SearchSettings,
+    query: str,
+    thread: str,
+) -> HttpResponse:
+    uid = thread or new_uid()
+    result, record = asking.ask(principal, settings.request(query, scope.chosen), kind=QueryRecord.Kind.ASK, thread=uid)
+    kept = uid if record is not None else thread
+    query_string = settings.encoded(scope.chosen)
+    address = f"/ask/{kept}/" + (f"?{query_string}" if query_string else "") if kept else ""
+    if not is_htmx(request):
+        if record is not None:
+            return HttpResponseRedirect(f"{address}#m_{record.uid}")
+        answer = _unkept(request, principal, result)
+        return _page(request, principal, Question(), scope, settings, thread, unkept=answer)
+    answer = _answer(request, principal, record) if record is not None else _unkept(request, principal, result)
+    context = {
+        "answer": answer,
+        "thread": kept,
+        "threads": threads.threads(principal),
+        "title": query,
+        "arrived": True,
+    }
+    response = render(request, "knowledge/ask_arrived.html", context)
+    if address:
+        response.headers["HX-Push-Url"] = address
+    return response
+
+
+def _page(
+    request: PortalRequest,
+    principal: Principal,
+    form: Question,
+    scope: Scope,
+    settings: SearchSettings,
+    thread: str,
+    unkept: Answer | None = None,
+) -> HttpResponse:
+    turns = threads.turns(principal, thread) if thread else []
+    answers = [_answer(request, principal, turn.record) if turn.readable else _hidden(turn.record) for turn in turns]
+    if unkept is not None:
+        answers.append(unkept)
+    listed = threads.threads(principal)
+    chosen = settings.chosen
+    context = {
+        "form": form,
+        "scope": scope,
+        "settings": chosen,
+        "fingerprint": settings.fingerprint(scope.chosen) if chosen else "",
+        "plain_address": f"/ask/{thread}/" if thread else _scope_address(scope),
+        "thread": thread,
+        "threads": listed,
+        "title": turns[0].record.query if turns else "",
+        "answers": answers,
+        "examples": _examples(principal, scope) if not answers else [],
+        "undo": request.session.pop(_UNDO, None),
+        "longest": LONGEST,
+    }
+    return render(request, "knowledge/ask.html", context, status=422 if form.errors else 200)
+
+
+def _scope_address(scope: Scope) -> str:
+    query = SearchSettings().encoded(scope.chosen)
+    return f"/ask/?{query}" if query else "/ask/"
+
+
+def _scope(principal: Principal, wanted: Sequence[str]) -> Scope:
+    """The asker's bases; one that is asked for and not among them is not found."""
+    bases = list(visible_bases(principal).order_by("name", "pk"))
+    known = {base.uid for base in bases}
+    chosen = list(dict.fromkeys(uid for uid in wanted if uid))
+    if not known.issuperset(chosen):
+        raise NotFound("Not found, or you don't have access.")
+    return Scope(bases[:MOST_BASES], chosen)
+
+
+def _still_visible(principal: Principal, uids: Sequence[str]) -> list[str]:
+    known = set(visible_bases(principal).filter(uid__in=uids).values_list("uid", flat=True))
+    return [uid for uid in uids if uid in known]
+
+
+def _answer(request: HttpRequest, principal: Principal, record: QueryRecord) -> Answer:
+    return _shown(request, principal, record.result, record.query, record)
+
+
+def _unkept(request: HttpRequest, principal: Principal, result: RetrievalResult) -> Answer:
+    return _shown(request, principal, json_safe(result.as_json()), result.query, None)
+
+
+def _shown(
+    request: HttpRequest, principal: Principal, outcome: dict[str, Any], query: str, record: QueryRecord | None
+) -> Answer:
+    hits = outcome["hits"]
+    cards = passages.cards(principal, hits, EXCERPT)
+    number = passages.cited(hits)
+    return Answer(
+        uid=record.uid if record else "",
+        query=query,
+        readable=True,
+        cited=cards[:number],
+        others=cards[number:],
+        searched=outcome["searched"],
+        below_threshold=outcome["below_threshold"],
+        warnings=[gettext(str(warning["message"])) for warning in outcome["warnings"]],
+        helpful=record.helpful if record else None,
+        record=record,
+        copy_text=_as_text(request, query, cards[:number]),
+    )
+
+
+def _hidden(record: QueryRecord) -> Answer:
+    """A question whose sources are out of sight: nothing of its answer is handed on."""
+    return Answer(record.uid, record.query, False, [], [], 0, 0, [], None, record, "")
+
+
+def _as_text(request: HttpRequest, query: str, cards: Sequence[passages.Card]) -> str:
+    """What the copy button takes: each passage with its number, and the sources with their addresses below."""
+    open_cards = [card for card in cards if card.available]
+    texts = [f"[{card.hit['rank']}] {card.hit['text']}" for card in open_cards]
+    sources = [
+        f"[{card.hit['rank']}] {card.hit['document_name']}"
+        + (f" › {card.place}" if card.place else "")
+        + f"\n{request.build_absolute_uri(str(card.hit['citation']))}"
+        for card in open_cards
+    ]
+    return "\n\n".join([query, *texts, *sources])
+
+
+def _examples(principal: Principal, scope: Scope) -> list[str]:
+    """Questions that the scope can answer: made of the headings of its newest documents, one of each."""
+    documents = searchable_documents(principal).order_by("-updated_at", "-pk")
+    if scope.chosen:
+        documents = documents.filter(base__uid__in=scope.chosen)
+    found = []
+    for document in documents[: 2 * EXAMPLES]:
+        paths = (
+            Chunk.objects.filter(revision_id=document.active_revision_id, level=Chunk.Level.PASSAGE)
+            .exclude(heading_path=[])
+            .order_by("ordinal")
+            .values_list("heading_path", flat=True)[:12]
+        )
+        titles = list(dict.fromkeys(path[-1] for path in paths if 2 <= len(path[-1]) <= 40))
+        if not titles:
+            continue
+        name = document.name.rsplit(".", 1)[0]
+        heading = titles[len(titles) // 2]
+        found.append(
+            gettext("What does “%(document)s” say about “%(heading)s”?") % {"document": name, "heading": heading}
+        )
+        if len(found) == EXAMPLES:
+            break
+    return found
