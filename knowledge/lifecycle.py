@@ -58,20 +58,44 @@ def wake() -> None:
 def announce(revision: Revision) -> None:
     """Tell open pages, on commit, where the revision is now."""
     document = revision.document
+    _publish(
+        document.base.uid,
+        document.uid,
+        revision.number,
+        revision.attempts,
+        revision.status,
+        revision.done,
+        revision.total,
+        revision.unit,
+        revision.error_code or None,
+    )
+
+
+def _publish(
+    base: str,
+    document: str,
+    number: int,
+    attempt: int,
+    status: str,
+    done: int,
+    total: int | None,
+    unit: str,
+    reason: str | None = None,
+) -> None:
     events.publish(
-        f"base:{document.base.uid}",
+        f"base:{base}",
         {
             "type": "document.progress",
-            "doc": document.uid,
-            "rev": revision.number,
-            "attempt": revision.attempts,
-            "state": revision.status,
-            "step": STEPS.get(Status(revision.status), 0),
+            "doc": document,
+            "rev": number,
+            "attempt": attempt,
+            "state": status,
+            "step": STEPS.get(Status(status), 0),
             "steps": 5,
-            "done": revision.done,
-            "total": revision.total,
-            "unit": revision.unit,
-            "reason": revision.error_code or None,
+            "done": done,
+            "total": total,
+            "unit": unit,
+            "reason": reason,
             "at": timezone.now().isoformat(timespec="milliseconds"),
         },
     )
@@ -136,17 +160,36 @@ def lock(claim: Claim) -> Revision:
     return row
 
 
-def progress(claim: Claim, done: int, total: int | None, unit: str, *, tell: bool = True) -> None:
-    """Say how far the work is; this is the heartbeat. Raises `Conflict` (claim_lost) or `Cancelled`."""
-    with transaction.atomic():
-        moved = Revision.objects.filter(_held(claim)).update(
-            heartbeat_at=timezone.now(), done=done, total=total, unit=unit
+_PROGRESS = """
+UPDATE knowledge_revision r
+   SET heartbeat_at = clock_timestamp(), done = %(done)s, total = %(total)s, unit = %(unit)s
+  FROM knowledge_document d JOIN knowledge_knowledgebase b ON b.id = d.base_id
+ WHERE r.id = %(id)s AND r.claim_no = %(number)s AND r.claimed_by <> '' AND r.status = ANY(%(running)s)
+   AND d.id = r.document_id
+RETURNING r.cancel_requested, b.uid, d.uid, r.number, r.attempts, r.status
+"""
+
+
+def progress(claim: Claim, done: int, total: int | None, unit: str) -> None:
+    """Say how far the work is, in one statement; this is the heartbeat. Raises `Conflict` or `Cancelled`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _PROGRESS,
+            {
+                "done": done,
+                "total": total,
+                "unit": unit,
+                "id": claim.revision_id,
+                "number": claim.number,
+                "running": [str(status) for status in RUNNING],
+            },
         )
-        if moved != 1:
-            raise Conflict("Another worker took this over.", code="claim_lost")
-        if tell:
-            _announce_id(claim.revision_id)
-    if Revision.objects.filter(pk=claim.revision_id, cancel_requested=True).exists():
+        row = cursor.fetchone()
+    if row is None:
+        raise Conflict("Another worker took this over.", code="claim_lost")
+    cancelled, base, document, number, attempts, status = row
+    _publish(base, document, number, attempts, status, done, total, unit)
+    if cancelled:
         raise Cancelled("Cancelled.")
 
 
