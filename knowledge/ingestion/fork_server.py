@@ -1,4 +1,4 @@
-"""The fork server: loads the parsers once, shuts itself in, and keeps one process waiting for the next file.
+"""The fork server: loads the parsers once, shuts itself in, and keeps processes waiting for the next files.
 
 It speaks over one socket of whole JSON messages (SOCK_SEQPACKET). It announces `{"ready": n}` when job
 n has a folder and a process; a request for job n comes with the result pipe attached; `{"job": n,
@@ -31,6 +31,7 @@ from knowledge.ingestion.warming import warm
 
 MESSAGE = 256 * 1024
 OWNER_CHECK = 1.0  # seconds
+SPARES = 2  # waiting processes: small files come faster than one process gets ready
 
 
 def main(descriptor: int, scratch: str, root: str, modules: list[str]) -> None:
@@ -49,7 +50,7 @@ def main(descriptor: int, scratch: str, root: str, modules: list[str]) -> None:
 
 
 class _Server:
-    """Keeps one child waiting, so that neither forking nor ending a process costs the reader of a file time."""
+    """Keeps children waiting, so that neither forking nor ending a process costs the reader of a file time."""
 
     def __init__(self, control: socket.socket, scratch: Path, readable: list[Opened], wake: int, baseline: int) -> None:
         self._control = control
@@ -59,11 +60,12 @@ class _Server:
         self._owner = os.getppid()
         self._baseline = baseline
         self._number = 0
-        self._spare: socket.socket | None = None
+        self._spares: dict[int, socket.socket] = {}  # by number of the job they wait for
         self._children: dict[int, int] = {}  # process: number of its job
 
     def serve(self) -> None:
-        self._fork()
+        for _ in range(SPARES):
+            self._fork()
         while os.getppid() == self._owner:
             ready, _, _ = select.select([self._control.fileno(), self._wake], [], [], OWNER_CHECK)
             if self._wake in ready:
@@ -73,8 +75,8 @@ class _Server:
                 break
         for child in self._children:
             _kill(child)
-        for number in range(self._number + 1):
-            shutil.rmtree(self._scratch / str(number), ignore_errors=True)
+        for folder in self._scratch.iterdir():
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _receive(self) -> bool:
         try:
@@ -91,18 +93,18 @@ class _Server:
                     _kill(child)
             return True
         out = array.array("i", descriptors)[0]
-        started = number == self._number and self._hand_over(message, out)
+        started = self._hand_over(number, message, out)
         os.close(out)
         if not started:
             self._tell({"ended": number, "status": -1})
         self._fork()
         return True
 
-    def _hand_over(self, message: bytes, out: int) -> bool:
-        if self._spare is None:
+    def _hand_over(self, number: int, message: bytes, out: int) -> bool:
+        waiting = self._spares.pop(number, None)
+        if waiting is None:
             return False
-        with self._spare as spare:
-            self._spare = None
+        with waiting as spare:
             try:
                 socket.send_fds(spare, [message], [out])
             except OSError:
@@ -111,12 +113,10 @@ class _Server:
 
     def _fork(self) -> None:
         """Make the folder and the process of the next job, and say so."""
-        if self._spare is not None:
-            self._spare.close()
         self._number += 1
         folder = self._scratch / str(self._number)
         folder.mkdir(mode=0o700)
-        self._spare, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._spares[self._number], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with (folder / "stderr").open("wb") as errors:
             child = os.fork()
             if child == 0:
@@ -142,7 +142,8 @@ class _Server:
             }
             shutil.rmtree(folder, ignore_errors=True)
             self._tell(report)
-            if number == self._number:  # killed while it waited
+            if number in self._spares:  # killed while it waited
+                self._spares.pop(number).close()
                 self._fork()
 
     def _tell(self, message: dict[str, Any]) -> None:

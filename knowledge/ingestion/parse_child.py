@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import tempfile
@@ -21,6 +22,7 @@ from knowledge.ingestion.confinement.seccomp import refuse_processes
 from knowledge.ingestion.confinement.system import die_with_parent
 from knowledge.ingestion.finishing import finished
 from knowledge.ingestion.frames import ERROR, PROGRESS, document_frames, json_frame
+from knowledge.ingestion.warming import touch
 from portal.kernel.errors import ParseError
 
 PROGRESS_EVERY = 0.2  # seconds
@@ -42,6 +44,8 @@ def wait_and_run(control: socket.socket, folder: Path, readable: list[landlock.O
         _close_all_but(control.fileno())
         tempfile.tempdir = os.environ["TMPDIR"] = str(folder)
         refuse_processes()
+        if not select.select([control], [], [], 0)[0]:
+            touch(folder)
         message, descriptors, _, _ = socket.recv_fds(control, REQUEST, 1)
         control.close()
         if message:

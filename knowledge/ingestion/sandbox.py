@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,10 +151,10 @@ class _ForkServer:
             )
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._control, self._process, self._folder)
         self.active: list[str] = []
-        self._ready = 0
+        self._ready: deque[int] = deque()
         self._ended: dict[int, dict[str, Any]] = {}
         self._running = 0  # a job whose result is here but whose end is not yet reported
-        self._await(lambda: self._ready > 0, START_SECONDS)
+        self._await(lambda: bool(self._ready), START_SECONDS)
 
     def alive(self) -> bool:
         return self.usable and self._process.poll() is None
@@ -214,13 +215,14 @@ class _ForkServer:
         # Landlock keeps each process in its own folder; without it the last one must be gone first.
         if self._running and "landlock" not in self.active:
             self._end_of(self._running)
-        self._await(lambda: self._ready > self._running, START_SECONDS)
+        self._await(lambda: bool(self._ready), START_SECONDS)
         self._ended.clear()
+        number = self._ready[0]
         try:
-            shutil.copyfile(source.path, self._scratch / str(self._ready) / SOURCE)
+            shutil.copyfile(source.path, self._scratch / str(number) / SOURCE)
         except OSError as error:
             raise ParseError("The stored file can not be opened.", code="file_missing") from error
-        return self._ready
+        return self._ready.popleft()
 
     def _death(self, job: _Job) -> ParseError:
         """What the end of the process without a result means."""
@@ -270,7 +272,7 @@ class _ForkServer:
 
     def _note(self, message: dict[str, Any]) -> None:
         if "ready" in message:
-            self._ready = message["ready"]
+            self._ready.append(message["ready"])
         elif "ended" in message:
             self._ended[message["ended"]] = message
         else:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import io
 import zipfile
+from collections import deque
 from pathlib import Path
 
 from knowledge.ingestion.blocks import ParseContext, Source
+from knowledge.ingestion.frames import document_frames
 from knowledge.ingestion.parsers import FILE_TYPES, parser_for
 from portal.kernel.errors import ParseError
 
@@ -25,15 +27,28 @@ _PAGE = "<html><body><h1>Title</h1><p>Text</p><ul><li>One</li></ul><table><tr><t
 
 
 def warm(folder: Path) -> None:
-    """Parse the samples; `folder` takes a temporary file. A sample that fails only warms less."""
-    path = folder / "sample"
+    """Parse all samples; `folder` takes a temporary file. A sample that fails only warms less."""
     for row in FILE_TYPES:
         data = _SAMPLES.get(row.module.rpartition(".")[2])
-        if data is None:
-            continue
-        path.write_bytes(data)
-        with contextlib.suppress(ParseError, ImportError):
-            parser_for(row.mime)(Source(path, "sample", row.mime), ParseContext())
+        if data is not None:
+            _parse(data, row.mime, folder)
+
+
+def touch(folder: Path) -> None:
+    """In a fresh fork, while it waits: touch the memory that parsing writes to, so that it is ours by then.
+
+    Every page that a fork writes to for the first time is copied; a PDF's worth of that took 5 ms of
+    each file's time (measured on 40 files: 31 ms a file without, 26 ms with, 25 ms without any fork).
+    """
+    _parse(_SAMPLES["pdf"], "application/pdf", folder)
+
+
+def _parse(data: bytes, mime: str, folder: Path) -> None:
+    path = folder / "sample"
+    path.write_bytes(data)
+    with contextlib.suppress(ParseError, ImportError):
+        document = parser_for(mime)(Source(path, "sample", mime), ParseContext())
+        deque(document_frames(document), maxlen=0)
     path.unlink(missing_ok=True)
 
 
