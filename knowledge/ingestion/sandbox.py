@@ -19,7 +19,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import weakref
 from collections import deque
@@ -32,6 +31,7 @@ from knowledge.ingestion import frames
 from knowledge.ingestion.blocks import Image, ParseContext, ParsedDocument, Source
 from knowledge.ingestion.parse_child import REQUEST, SOURCE
 from knowledge.ingestion.parsers import file_type
+from knowledge.ingestion.scratch import make_folder
 from portal.kernel.errors import ParseError
 
 log = logging.getLogger(__name__)
@@ -129,9 +129,9 @@ class _ForkServer:
 
     def __init__(self, modules: list[str]) -> None:
         self.usable = True
-        self._folder = Path(tempfile.mkdtemp(prefix="archway-parse-"))
-        self._scratch = self._folder / "scratch"
-        root = self._folder / "root"
+        folder, lock = make_folder()
+        self._scratch = folder / "scratch"
+        root = folder / "root"
         self._scratch.mkdir(mode=0o700)
         root.mkdir(mode=0o700)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -149,7 +149,7 @@ class _ForkServer:
                 cwd="/",
                 start_new_session=True,
             )
-        self._finalizer = weakref.finalize(self, _end, os.getpid(), self._control, self._process, self._folder)
+        self._finalizer = weakref.finalize(self, _end, os.getpid(), self._control, self._process, folder, lock)
         self.active: list[str] = []
         self._ready: deque[int] = deque()
         self._ended: dict[int, dict[str, Any]] = {}
@@ -376,7 +376,7 @@ def _import_path() -> list[str]:
     return list(dict.fromkeys([here, *(os.path.abspath(entry) for entry in sys.path if entry)]))  # noqa: PTH100
 
 
-def _end(owner: int, control: socket.socket, process: subprocess.Popen[bytes], folder: Path) -> None:
+def _end(owner: int, control: socket.socket, process: subprocess.Popen[bytes], folder: Path, lock: int) -> None:
     """Close one server: it ends when its socket does. A forked copy of the owner only lets go."""
     if os.getpid() != owner:
         control.close()
@@ -390,3 +390,4 @@ def _end(owner: int, control: socket.socket, process: subprocess.Popen[bytes], f
         process.kill()
         process.wait()
     shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
