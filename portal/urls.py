@@ -14,5 +14,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("portal.api.urls")),
     path("", include("portal.pages.urls")),
+    path("", include("knowledge.pages.urls")),
     path("", include("knowledge.pages.asking_urls")),
 ]

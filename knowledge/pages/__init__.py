@@ -1,0 +1,1 @@
+"""The pages of one knowledge base: documents, reader, chunks, revisions, members, settings."""

@@ -1,0 +1,20 @@
+"""Filters of the pages of a base: `{% load knowledge_pages %}`."""
+
+from __future__ import annotations
+
+from django import template
+from django.utils.translation import gettext_lazy
+
+register = template.Library()
+
+STAGES = {
+    "parsing": gettext_lazy("Parsing"),
+    "segmenting": gettext_lazy("Splitting"),
+    "vectorizing": gettext_lazy("Vectorizing"),
+}
+
+
+@register.filter
+def stage_word(stage: str) -> str:
+    """The name of a stage of the work, as an attempt keeps it."""
+    return str(STAGES.get(stage, stage))

@@ -1,0 +1,314 @@
+// Uploads: three at a time, a bar for each, failures first. Files come from the button, a folder, or a drop anywhere.
+// The page's words stand in data attributes of the tray; the server decides about every file anew.
+import { announce, csrf, fill } from "./text.js";
+
+const tray = document.getElementById("upload-tray");
+const list = document.getElementById("tray-list");
+const words = tray?.dataset ?? {};
+const limits = JSON.parse(words.limits || "{}");
+const PARALLEL = 3;
+const OPEN = new Set(["waiting", "sending", "saving", "offline"]);
+const GOOD = new Set(["created", "revision", "reactivated", "skipped"]);
+const ORDER = { failed: 0, offline: 1, sending: 2, saving: 2, waiting: 3 };
+const items = [];
+
+const size = (bytes) => {
+  const units = ["B", "kB", "MB", "GB"];
+  let place = 0;
+  let value = bytes;
+  while (value >= 1000 && place < 3) {
+    value /= 1000;
+    place += 1;
+  }
+  return `${new Intl.NumberFormat(document.documentElement.lang, { maximumFractionDigits: place > 1 ? 1 : 0 }).format(value)} ${units[place]}`;
+};
+
+// -- one file --
+
+function refusal(file) {
+  const extension = file.name.includes(".") ? file.name.split(".").pop().toLowerCase() : "";
+  if (!(extension in limits)) return words.textType;
+  if (file.size > limits[extension] * 1_048_576) return fill(words.textLarge, { limit: limits[extension] });
+  if (file.size === 0) return words.textEmpty;
+  return "";
+}
+
+function add(file, path, sameName) {
+  const row = document.getElementById("tray-row").content.firstElementChild.cloneNode(true);
+  const item = { file, path, sameName, row, state: "", request: null };
+  row.querySelector("[data-name]").textContent = path;
+  row.querySelector("[data-size]").textContent = size(file.size);
+  row.querySelector("[data-row-remove]").addEventListener("click", () => remove(item));
+  row.querySelector("[data-row-retry]").addEventListener("click", () => again(item));
+  items.push(item);
+  const problem = refusal(file);
+  item.final = Boolean(problem);
+  show(item, problem ? "failed" : "waiting", problem || words.textWaiting);
+}
+
+function show(item, state, said) {
+  item.state = state;
+  item.row.dataset.state = state;
+  item.row.querySelector("[data-said]").textContent = said;
+  item.row.querySelector("[data-row-retry]").hidden = state !== "failed" || item.final;
+  const bar = item.row.querySelector("[data-bar]");
+  bar.hidden = state !== "sending" && state !== "saving";
+  if (state === "saving") bar.removeAttribute("value");
+  refresh();
+}
+
+function remove(item) {
+  item.request?.abort();
+  items.splice(items.indexOf(item), 1);
+  item.row.remove();
+  refresh();
+  pump();
+}
+
+function again(item) {
+  show(item, "waiting", words.textWaiting);
+  pump();
+}
+
+function send(item) {
+  const request = new XMLHttpRequest();
+  item.request = request;
+  show(item, "sending", words.textSending);
+  const bar = item.row.querySelector("[data-bar]");
+  bar.value = 0;
+  request.upload.addEventListener("progress", (event) => {
+    if (!event.lengthComputable) return;
+    bar.value = Math.max(bar.value, Math.round((100 * event.loaded) / event.total));
+    if (event.loaded === event.total) show(item, "saving", words.textSaving);
+  });
+  request.addEventListener("load", () => finished(item, request));
+  request.addEventListener("error", () => broken(item));
+  request.addEventListener("abort", () => pump());
+  request.open("POST", words.url);
+  request.setRequestHeader("Accept", "application/json");
+  request.setRequestHeader("X-CSRFToken", csrf());
+  const body = new FormData();
+  body.append("path", item.path);
+  body.append("folder", words.folder);
+  body.append("same_name", item.sameName);
+  body.append("file", item.file, item.file.name);
+  request.send(body);
+}
+
+function finished(item, request) {
+  item.request = null;
+  let answer = {};
+  try {
+    answer = JSON.parse(request.responseText);
+  } catch {
+    // A page instead of JSON: a proxy's error, or the sign-in page.
+  }
+  const link = item.row.querySelector("[data-row-open]");
+  if (answer.document?.url) {
+    link.href = answer.document.url;
+    link.hidden = false;
+  }
+  if (request.status === 201) {
+    const key = `text${answer.status[0].toUpperCase()}${answer.status.slice(1)}`;
+    show(item, answer.status, words[key] ?? words.textCreated);
+  } else {
+    const signedOut = request.status === 401 || (request.responseURL && !request.responseURL.endsWith(words.url));
+    item.final = [404, 403, 413].includes(request.status) || ["duplicate", "unsupported_type", "type_mismatch", "empty_file"].includes(answer.code);
+    show(item, "failed", signedOut ? words.textSignedOut : (answer.title ?? words.textFailed));
+  }
+  pump();
+}
+
+function broken(item) {
+  item.request = null;
+  if (navigator.onLine === false) show(item, "offline", words.textOffline);
+  else show(item, "failed", words.textFailed);
+  pump();
+}
+
+addEventListener("online", () => {
+  for (const item of items) if (item.state === "offline") show(item, "waiting", words.textWaiting);
+  pump();
+});
+
+function pump() {
+  const busy = items.filter((item) => item.request).length;
+  if (navigator.onLine === false) {
+    for (const item of items) if (item.state === "waiting") show(item, "offline", words.textOffline);
+    return;
+  }
+  const waiting = items.filter((item) => item.state === "waiting" && !item.request);
+  waiting.slice(0, Math.max(0, PARALLEL - busy)).forEach(send);
+}
+
+// -- the tray --
+
+let told = "";
+
+function refresh() {
+  const open = items.filter((item) => OPEN.has(item.state));
+  const failed = items.filter((item) => item.state === "failed");
+  const good = items.filter((item) => GOOD.has(item.state));
+  tray.hidden = items.length === 0;
+  const sorted = [...items].sort((a, b) => (ORDER[a.state] ?? 4) - (ORDER[b.state] ?? 4));
+  sorted.forEach((item, place) => {
+    if (list.children[place] !== item.row) list.insertBefore(item.row, list.children[place] ?? null);
+  });
+  const title = open.length
+    ? fill(words.textRunning, { done: items.length - open.length, total: items.length })
+    : failed.length
+      ? fill(words.textSome, { ok: good.length, bad: failed.length })
+      : fill(words.textAll, { n: good.length });
+  const heading = tray.querySelector("[data-tray-title]");
+  if (heading.textContent !== title) heading.textContent = title;
+  tray.querySelector("[data-tray-retry]").hidden = !failed.some((item) => !item.final);
+  tray.querySelector("[data-tray-clear]").hidden = good.length === 0;
+  if (!open.length && items.length && told !== title) announce((told = title));
+}
+
+tray?.querySelector("[data-tray-clear]").addEventListener("click", () => {
+  for (const item of items.filter((one) => GOOD.has(one.state))) remove(item);
+});
+tray?.querySelector("[data-tray-retry]").addEventListener("click", () => {
+  for (const item of items.filter((one) => one.state === "failed" && !one.final)) again(item);
+});
+tray?.querySelector("[data-tray-fold]").addEventListener("click", (event) => {
+  const folded = tray.classList.toggle("tray--folded");
+  event.currentTarget.setAttribute("aria-expanded", String(!folded));
+});
+addEventListener("beforeunload", (event) => {
+  if (!items.some((item) => OPEN.has(item.state))) return;
+  event.preventDefault();
+  event.returnValue = words.textLeave;
+});
+
+// -- names that exist are asked about before any byte travels --
+
+async function existing(paths) {
+  const body = new URLSearchParams({ folder: words.folder });
+  for (const path of paths) body.append("path", path);
+  try {
+    const response = await fetch(words.namesUrl, { method: "POST", body, headers: { "X-CSRFToken": csrf(), Accept: "application/json" } });
+    return response.ok ? (await response.json()).existing : [];
+  } catch {
+    return [];
+  }
+}
+
+function question(names) {
+  const dialog = document.getElementById("same-names");
+  const shown = document.getElementById("same-names-list");
+  shown.replaceChildren(...names.slice(0, 8).map((name) => Object.assign(document.createElement("li"), { textContent: name })));
+  if (names.length > 8) shown.append(Object.assign(document.createElement("li"), { textContent: `+${names.length - 8}` }));
+  dialog.returnValue = "skip";
+  dialog.showModal();
+  dialog.querySelector("[data-safe]").focus();
+  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue || "skip"), { once: true }));
+}
+
+// `chosen`: [{ file, path }]. `answer`: what the form says about names that exist, or "" to ask.
+export async function upload(chosen, answer = "") {
+  const most = Number(words.maxFiles);
+  const taken = chosen.slice(0, most);
+  const there = answer ? [] : await existing(taken.filter((one) => !refusal(one.file)).map((one) => one.path));
+  const choice = there.length ? await question(there) : answer || "revision";
+  for (const { file, path } of taken) {
+    if (there.includes(path) && choice === "skip") continue;
+    add(file, path, there.includes(path) || answer ? choice : "revision");
+  }
+  if (chosen.length > most) {
+    const said = fill(words.textMany, { n: most });
+    document.getElementById("live-alert").textContent = said;
+    add(new File([], said), said, "skip");
+  }
+  pump();
+}
+
+// -- where files come from --
+
+const fromInput = (input) => [...input.files].map((file) => ({ file, path: file.webkitRelativePath || file.name }));
+
+const picker = document.getElementById("upload-files");
+picker?.addEventListener("change", () => {
+  upload(fromInput(picker));
+  picker.value = "";
+});
+document.addEventListener("click", (event) => {
+  if (!event.target.closest("[data-upload-choose]") || !picker || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  picker.click();
+});
+
+const form = document.querySelector("[data-upload-form]");
+const answerOf = () => new FormData(form).get("same_name") ?? "revision";
+for (const input of document.querySelectorAll("[data-files]")) {
+  input.addEventListener("change", () => {
+    words.folder = form.elements.folder.value;
+    upload(fromInput(input), answerOf());
+    input.value = "";
+  });
+}
+form?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  if (items.some((item) => item.state === "waiting")) pump();
+  else document.getElementById("files").click();
+}, true);
+
+async function walk(entry, prefix, found) {
+  if (found.length > Number(words.maxFiles)) return;
+  if (entry.isFile) {
+    const file = await new Promise((resolve) => entry.file(resolve, () => resolve(null)));
+    if (file) found.push({ file, path: prefix + file.name });
+    return;
+  }
+  const reader = entry.createReader();
+  for (;;) {
+    // A reader gives at most a hundred entries at a time.
+    const some = await new Promise((resolve) => reader.readEntries(resolve, () => resolve([])));
+    if (!some.length) return;
+    for (const inner of some) await walk(inner, `${prefix}${entry.name}/`, found);
+  }
+}
+
+const carriesFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+const veil = document.getElementById("drop-veil");
+const zone = document.querySelector("[data-drop-zone]");
+let depth = 0;
+
+function hover(on) {
+  if (veil) veil.hidden = !on;
+  zone?.classList.toggle("drop-zone--over", on);
+}
+
+if (tray) {
+  addEventListener("dragenter", (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    depth += 1;
+    hover(true);
+  });
+  addEventListener("dragleave", (event) => {
+    if (!carriesFiles(event)) return;
+    depth = Math.max(0, depth - 1);
+    if (!depth) hover(false);
+  });
+  addEventListener("dragover", (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    event.dataTransfer.dropEffect = "copy";
+  });
+  addEventListener("drop", async (event) => {
+    if (!carriesFiles(event)) return;
+    event.preventDefault();
+    depth = 0;
+    hover(false);
+    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+    const plain = [...event.dataTransfer.files];
+    const found = [];
+    for (const entry of entries) await walk(entry, "", found);
+    const chosen = found.length ? found : plain.map((file) => ({ file, path: file.name }));
+    if (form) words.folder = form.elements.folder.value;
+    if (chosen.length) upload(chosen, form ? answerOf() : "");
+  });
+}
