@@ -38,7 +38,7 @@ def _django_words() -> set[str]:
 
 
 def needed() -> set[Message]:
-    """All messages that a page, an answer or the admin may show; one entry for an id, the plural one if there is one."""
+    """All messages that a page, an answer or the admin may show; one entry for an id, its plural one if any."""
     wanted = own_messages() | unfold_messages()
     plural_keys = {message.key for message in wanted if message.plural}
     return {message for message in wanted if message.plural or message.key not in plural_keys}

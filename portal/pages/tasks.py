@@ -123,7 +123,8 @@ def _say_what_may_be_done(principal: Principal, rows: Any) -> None:
     for row in rows:
         mine = row.base_id in editable
         row.may_retry = mine and row.is_newest and row.status in lifecycle.RETRYABLE
-        row.may_cancel = mine and row.status in (*lifecycle.OPEN, Revision.Status.REVIEW) and not row.cancel_requested
+        row.may_review = mine and row.status == Revision.Status.REVIEW
+        row.may_cancel = mine and row.status in lifecycle.OPEN and not row.cancel_requested
 
 
 def retryable_rows(principal: Principal, filters: Filters) -> QuerySet[worklist.Task]:
