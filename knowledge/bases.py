@@ -13,7 +13,7 @@ from knowledge import base_settings, lifecycle
 from knowledge.access import visible_bases
 from knowledge.models import Document, Grant, KnowledgeBase, Role
 from portal.gateway.embedding import ensure_local_endpoint
-from portal.kernel import audit, notify
+from portal.kernel import audit, limits, notify
 from portal.kernel.errors import Conflict, Denied, Invalid
 from portal.kernel.models import Department, Membership, User, bump_acl
 from portal.kernel.principal import Principal, is_workspace_admin
@@ -212,6 +212,31 @@ def break_glass(principal: Principal, uid: str, reason: str) -> KnowledgeBase:
         reason=reason.strip(),
     )
     return base
+
+
+@transaction.atomic
+def ask_access(principal: Principal, uid: str, reason: str) -> None:
+    """Tell the owners of a base of the workspace that somebody asks for access.
+
+    Answers alike whether the base exists or not, so that asking finds nothing out.
+    """
+    if not reason.strip():
+        raise Invalid("Say why you need access.", code="reason_missing")
+    limits.hit("ask-access", str(principal.user_id), 10, window=3600)
+    base = KnowledgeBase.objects.filter(uid=uid, workspace_id=principal.workspace_id, deleted_at__isnull=True).first()
+    if base is None or visible_bases(principal).filter(pk=base.pk).exists():
+        return
+    audit.record(principal, "base.ask_access", base, base_ids=[base.pk], reason=reason.strip()[:500])
+    notify.tell(
+        owners(base),
+        "grant.asked",
+        workspace_id=base.workspace_id,
+        base_ids=[base.pk],
+        link=f"/bases/{base.uid}/members/",
+        person=str(User.objects.get(pk=principal.user_id)),
+        base=base.name,
+        reason=reason.strip()[:500],
+    )
 
 
 def owners(base: KnowledgeBase) -> Any:

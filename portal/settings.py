@@ -323,6 +323,22 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "BORDER_RADIUS": "6px",
+    # The accent of the pages (static/css/tokens.css), in the eleven steps that unfold wants.
+    "COLORS": {
+        "primary": {
+            "50": "#f0f5fe",
+            "100": "#e8f0fe",
+            "200": "#c9dcfb",
+            "300": "#a3c6ff",
+            "400": "#7fb0ff",
+            "500": "#4a87ea",
+            "600": "#1f5fd1",
+            "700": "#174dad",
+            "800": "#143f8c",
+            "900": "#1b2d4d",
+            "950": "#0b1220",
+        }
+    },
 }
 
 # -- logging --------------------------------------------------------------------------------------

@@ -80,6 +80,13 @@ class BaseViewSet(GenericViewSet[KnowledgeBase]):
         bases.break_glass(asker(request), base, checked(shapes.ReasonInput(data=request.data))["reason"])
         return Response(self._shown(base))
 
+    @extend_schema(request=shapes.ReasonInput, responses={202: None})
+    @action(detail=True, methods=["post"], url_path="ask-access")
+    def ask_access(self, request: Request, base: str) -> Response:
+        """Ask the owners of a base for access. Answers 202 whether or not there is such a base."""
+        bases.ask_access(asker(request), base, checked(shapes.ReasonInput(data=request.data))["reason"])
+        return Response(status=status.HTTP_202_ACCEPTED)
+
     @extend_schema(request=shapes.GrantInput, responses=shapes.GrantSerializer(many=True))
     @action(detail=True, methods=["get", "post"], url_path="grants", pagination_class=None)
     def grants(self, request: Request, base: str) -> Response:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from knowledge.models.bases import KnowledgeBase
 
@@ -28,6 +29,8 @@ class RevisionTerms(models.Model):
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        verbose_name = _("word counts of a revision")
+        verbose_name_plural = _("word counts not merged yet")
         indexes = [models.Index(fields=["base", "id"], name="revision_terms_base")]
 
     def __str__(self) -> str:
@@ -43,6 +46,8 @@ class BaseTerm(models.Model):
     words = models.BigIntegerField(default=0)
 
     class Meta:
+        verbose_name = _("word count")
+        verbose_name_plural = _("word counts")
         constraints = [models.UniqueConstraint("base", "lexeme", name="base_term")]
 
     def __str__(self) -> str:

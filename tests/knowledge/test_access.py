@@ -199,3 +199,12 @@ def test_fetching_a_document_is_one_statement(world: World) -> None:
     ) as captured:
         assert access_document(bob, document.uid).base.name == "Handbook"
     assert len(captured) == 1
+
+
+def test_asking_for_access_tells_the_owners_and_finds_nothing_out(world: World) -> None:
+    mallory = world.principal(world.mallory)
+    bases.ask_access(mallory, world.base.uid, "I joined the project")
+    bases.ask_access(mallory, "nonexistent00000", "I joined the project")
+    bases.ask_access(mallory, world.eves_base.uid, "I joined the project")
+    told = Notification.objects.filter(kind="grant.asked")
+    assert [row.user for row in told] == [world.alice]
