@@ -4,7 +4,6 @@
 import os
 import sys
 
-
 # Commands that work without servers, or start or judge them.
 _SERVERLESS = {"up", "doctor", "check", "help", "parse", "makemigrations", "compilemessages", "catalogue", "version"}
 

@@ -128,7 +128,7 @@ class ParseContext:
 
 
 class Parser(Protocol):
-    """A parser is a plain function: no ORM, no settings, no network. It raises `ParseError` and nothing else on bad input."""
+    """A plain function: no ORM, no settings, no network. On bad input it raises `ParseError` and nothing else."""
 
     def __call__(self, source: Source, context: ParseContext) -> ParsedDocument: ...
 

@@ -56,7 +56,7 @@ def _addresses() -> list[str]:
 
 
 ADDRESSES = _addresses()
-MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+MODELS: list[Any] = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -57,13 +58,14 @@ def test_a_worker_that_lost_its_claim_writes_nothing(world: World) -> None:
     assert fresh.number > stale.number
     pipeline.work(stale)
     assert not Chunk.objects.filter(revision=revision).exists()
-    for move in (
+    moves: list[Callable[[], object]] = [
         lambda: lifecycle.progress(stale, 1, 2, "page"),
         lambda: lifecycle.advance(stale, Status.SEGMENTING),
         lambda: lifecycle.publish(stale),
         lambda: lifecycle.set_aside(stale),
         lambda: lifecycle.fail(stale, Invalid("x")),
-    ):
+    ]
+    for move in moves:
         with pytest.raises(Conflict) as caught:
             move()
         assert caught.value.code == "claim_lost"

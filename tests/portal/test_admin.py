@@ -40,7 +40,7 @@ def test_nobody_is_sent_to_the_sign_in_page(db: None) -> None:
 def test_every_list_opens_for_a_workspace_admin_or_is_the_operators(world: World, model: type) -> None:
     put(world.principal(world.alice), world.base, "a.md", "# A\n\ntext")
     response = signed_in(world.admin).get(list_url(model))
-    operator_only = admin.site._registry[model].operator_only  # type: ignore[attr-defined,index]
+    operator_only = admin.site._registry[model].operator_only  # type: ignore[attr-defined]
     assert response.status_code == (403 if operator_only else 200)
     operator = User.objects.create_superuser("root", password="x")
     assert signed_in(operator).get(list_url(model)).status_code == 200
