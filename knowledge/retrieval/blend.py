@@ -39,13 +39,19 @@ def ranks(scores: Sequence[tuple[int, float]]) -> dict[int, int]:
 
 
 def convex(candidates: Sequence[Candidate], weight: float) -> list[float]:
-    """weight · cosine + (1 - weight) · BM25 share for each candidate, both min–max normalised over all of them.
+    """weight · centred cosine + (1 - weight) · BM25 share for each candidate.
 
-    Candidates are complete: each has both scores, whichever list it comes from (None counts as the least).
+    Both are absolute: neither is stretched to the list's own best. A list in which nothing matches well
+    (words of another language, a code that means nothing) so has no say, which min–max normalising gives
+    it (measured: docs/decisions/0012-blend.md). Candidates are complete: each has both scores, whichever
+    list it comes from; where the model is away, words alone count.
     """
-    words = _min_max([item.words_share for item in candidates])
-    meaning = _min_max([item.cosine for item in candidates])
-    return [weight * near + (1 - weight) * match for near, match in zip(meaning, words, strict=True)]
+    return [
+        (item.words_share or 0.0)
+        if item.centred is None
+        else weight * item.centred + (1 - weight) * (item.words_share or 0.0)
+        for item in candidates
+    ]
 
 
 def reciprocal(candidates: Sequence[Candidate], weight: float) -> list[float]:
@@ -71,16 +77,6 @@ def best_leaves(candidates: Iterable[Candidate], scores: Iterable[float]) -> lis
         if known is None or (score, -candidate.leaf) > (known.score, -known.candidate.leaf):
             best[candidate.passage] = Ranked(candidate, score)
     return sorted(best.values(), key=lambda item: (-item.score, item.candidate.leaf))
-
-
-def _min_max(values: Sequence[float | None]) -> list[float]:
-    known = [value for value in values if value is not None]
-    if not known:
-        return [0.0] * len(values)
-    low, high = min(known), max(known)
-    if high <= low:
-        return [0.0 if value is None or high <= 0 else 1.0 for value in values]
-    return [0.0 if value is None else (value - low) / (high - low) for value in values]
 
 
 def _places(values: Sequence[float | None]) -> list[int]:

@@ -29,8 +29,12 @@ from knowledge.text import tsquery_literal
 K1, B = 1.2, 0.75
 # Of so few leaves all are scored, straight from the revisions and without the index over all bases.
 SMALL = 3_000
+# Above so many permitted leaves, reading the revisions' index beside GIN costs more than it saves.
+LARGE = 60_000
 # How many leaves a round of candidates may hold, by the lexemes' frequencies; the last round is what there is time for.
-ROUNDS = (2_000, 12_000)
+ROUNDS = (1_500, 6_000)
+# The first results that must be certain; further ones only widen the choice of a blend.
+CERTAIN = 20
 _MAX_COUNT = 255
 
 
@@ -42,7 +46,7 @@ def _thresholds() -> list[float]:
     return [(low + high) / 2 for low, high in pairwise(sums)]
 
 
-_COUNTS = "ARRAY[" + ",".join(f"{value:.9f}" for value in _thresholds()) + "]::float8[]"
+_BOUNDS = [round(value, 9) for value in _thresholds()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ def prepare(permitted: Permitted, lexemes: Sequence[str]) -> Query:
 def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -> list[Candidate]:
     """The k best leaves by BM25 as a share of their base's ideal, best first.
 
-    `detail` tells the plan: which lexemes chose the candidates, and whether the k are certainly the best (`exact`).
+    `detail` tells the plan: which lexemes chose the candidates, and whether the first results are certainly the
+    best ones (`exact`).
     """
     if not query.lexemes:
         detail["plan"] = "nothing: no lexeme of the query stands in these bases"
@@ -90,7 +95,7 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         if used == before:
             continue
         found = _scored(permitted, query, query.lexemes[:used], k, by_index=True)
-        exact = used == len(query.lexemes) or _is_settled(query, used, found, k)
+        exact = used == len(query.lexemes) or _is_settled(query, used, found, min(k, CERTAIN))
         detail |= {
             "plan": "index, rarest lexemes first",
             "candidates_from": list(query.lexemes[:used]),
@@ -147,26 +152,27 @@ def _within(frequencies: Sequence[int], budget: int) -> int:
 
 
 def _is_settled(query: Query, used: int, found: Sequence[Candidate], k: int) -> bool:
-    """Whether no leaf without the first `used` lexemes can be among the k best: even all the others weigh too little.
+    """Whether no leaf without the first `used` lexemes can be among the first k: all the others weigh too little.
 
     The shares of the bases' ideals are compared, because leaves of different bases are.
     """
     if len(found) < k:
         return False
-    worst = found[-1].words_share or 0.0
+    worst = found[k - 1].words_share or 0.0
     rest = query.lexemes[used:]
     bound = max(sum(query.idf(base, lexeme) for lexeme in rest) / query.ideals[base] for base in query.bases)
     return worst >= bound
 
 
 def _weights(query: Query) -> tuple[str, list[Any]]:
-    """A table of one row a base: what a leaf's length is multiplied with, the ideal score, the idf of each lexeme."""
-    rows = ", ".join(["(%s::bigint, %s::float8, %s::float8, %s::float8[])"] * len(query.bases))
+    """A table of one row a base: what a leaf's length is multiplied with, the ideal score, the idf of each lexeme,
+    and the bounds by which occurrences are counted."""
+    rows = ", ".join(["(%s::bigint, %s::float8, %s::float8, %s::float8[], %s::float8[])"] * len(query.bases))
     params: list[Any] = []
     for pk, base in query.bases.items():
         idfs = [query.idf(pk, lexeme) for lexeme in query.lexemes]
-        params += [pk, K1 * B / base.average_length, query.ideals[pk] or 1.0, idfs]
-    return f"weights (base_id, slope, ideal, idf) AS (VALUES {rows})", params
+        params += [pk, K1 * B / base.average_length, query.ideals[pk] or 1.0, idfs, _BOUNDS]
+    return f"weights (base_id, slope, ideal, idf, bounds) AS MATERIALIZED (VALUES {rows})", params
 
 
 def _score(query: Query) -> tuple[str, list[Any]]:
@@ -174,7 +180,7 @@ def _score(query: Query) -> tuple[str, list[Any]]:
     length = f"({K1 * (1 - B)} + w.slope * c.words)"
     terms = [
         f"w.idf[{place}] * (1 - {length} / ({length} + "
-        f"width_bucket(ts_rank('{{1,1,1,1}}', c.lexemes, %s::tsquery)::float8, {_COUNTS})))"
+        "width_bucket(ts_rank('{1,1,1,1}', c.lexemes, %s::tsquery)::float8, w.bounds)))"
         for place in range(1, len(query.lexemes) + 1)
     ]
     return f"({' + '.join(terms)})", [tsquery_literal([lexeme]) for lexeme in query.lexemes]
@@ -183,19 +189,21 @@ def _score(query: Query) -> tuple[str, list[Any]]:
 def _scored(permitted: Permitted, query: Query, chosen: Sequence[str], k: int, *, by_index: bool) -> list[Candidate]:
     weights, weight_params = _weights(query)
     score, score_params = _score(query)
-    # `IS TRUE` is never answered by an index: of few permitted leaves the revisions' own index is the shorter way.
-    match = "c.lexemes @@ %s::tsquery" if by_index else "(c.lexemes @@ %s::tsquery) IS TRUE"
     sql = f"""
-        WITH {permitted.cte}, {weights}
+        WITH {permitted.cte}, {weights}, matched AS MATERIALIZED (
+          SELECT c.id, c.parent_id, c.revision_id, c.words, c.lexemes
+            FROM knowledge_chunk c
+           WHERE {_where(permitted, by_index=by_index)}
+             AND c.level = 'leaf' AND c.enabled AND c.parent_id NOT IN ({DISABLED_PASSAGES})
+        )
         SELECT c.id, c.parent_id, p.base_id, {score} / w.ideal AS share, w.ideal
-          FROM permitted p
+          FROM matched c
+          JOIN permitted p ON p.revision_id = c.revision_id
           JOIN weights w ON w.base_id = p.base_id
-          JOIN knowledge_chunk c ON c.revision_id = p.revision_id
-         WHERE c.level = 'leaf' AND {match} AND c.enabled AND c.parent_id NOT IN ({DISABLED_PASSAGES})
          ORDER BY share DESC, c.id
          LIMIT %s
     """  # noqa: S608 (our own text; every value is bound)
-    params = [*permitted.params, *weight_params, *score_params, tsquery_literal(chosen), k]
+    params = [*permitted.params, *weight_params, tsquery_literal(chosen), *score_params, k]
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
         rows = cursor.fetchall()
@@ -203,3 +211,18 @@ def _scored(permitted: Permitted, query: Query, chosen: Sequence[str], k: int, *
         Candidate(leaf, passage, base, words=float(share * ideal), words_share=float(share))
         for leaf, passage, base, share, ideal in rows
     ]
+
+
+def _where(permitted: Permitted, *, by_index: bool) -> str:
+    """The match and the permitted revisions, written so that the right index is used.
+
+    The permitted set is evaluated once into an array of this very statement: joined, it made PostgreSQL scan the GIN
+    index once for each revision. Of few leaves the revisions' index gives all (`IS TRUE` is never answered by GIN);
+    of many, GIN alone is used (`+ 0` hides the other index, whose entries are as many as the permitted leaves).
+    """
+    revisions = "ANY (ARRAY(SELECT revision_id FROM permitted))"
+    if not by_index:
+        return f"(c.lexemes @@ %s::tsquery) IS TRUE AND c.revision_id = {revisions}"
+    if permitted.leaves > LARGE:
+        return f"c.lexemes @@ %s::tsquery AND c.revision_id + 0 = {revisions}"
+    return f"c.lexemes @@ %s::tsquery AND c.revision_id = {revisions}"
