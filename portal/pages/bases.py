@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from django import forms
+from django.db.models import F
+from django.db.models.expressions import OrderBy
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext, gettext_lazy
@@ -39,6 +41,22 @@ class BaseForm(forms.Form):
     )
 
 
+SORTS = {
+    "name": "name",
+    "documents": "documents_total",
+    "changed": "documents_changed",
+}
+
+
+def _order(wanted: str) -> tuple[str, OrderBy]:
+    """The sort that the address asks for (by name when it makes no sense), and what it means to the database."""
+    column = SORTS.get(wanted.removeprefix("-"))
+    if column is None:
+        return "name", F("name").asc()
+    down = wanted.startswith("-")
+    return wanted, F(column).desc(nulls_last=True) if down else F(column).asc(nulls_last=True)
+
+
 @require_safe
 @signed_in
 def bases(request: PortalRequest, principal: Principal) -> HttpResponse:
@@ -50,12 +68,14 @@ def bases(request: PortalRequest, principal: Principal) -> HttpResponse:
     rows = everything.filter(name__icontains=query) if query else everything
     if mine:
         rows = rows.filter(grants__user_id=principal.user_id, grants__role=Role.OWNER)
-    rows = worklist.with_document_counts(with_role(principal, rows)).order_by("name", "pk")
+    sort, order = _order(request.GET.get("sort", ""))
+    rows = worklist.with_document_counts(with_role(principal, rows)).order_by(order, "name", "pk")
     context = {
         "topics": topics,
         "page": page_of(request, rows, default=20),
         "query": query,
         "mine": mine,
+        "sort": sort,
         "filtered": bool(query) or mine,
         "roles": dict(Role.choices),
     }

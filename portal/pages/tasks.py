@@ -34,6 +34,12 @@ STATES = (
     ("indexed", gettext_lazy("Searchable")),
     ("cancelled", gettext_lazy("Cancelled")),
 )
+ORDERS = {
+    "when": ("queued_at", "pk"),
+    "-when": ("-queued_at", "-pk"),
+    "document": ("document__name", "-pk"),
+    "-document": ("-document__name", "-pk"),
+}
 # One request retries at most so many; the page says how many are left.
 MOST_AT_ONCE = 500
 
@@ -97,13 +103,16 @@ def tasks(request: PortalRequest, principal: Principal) -> HttpResponse:
     filters = Filters.of(request.GET)
     everything = filters.rows(principal)
     counts = worklist.counts(everything)
-    rows = worklist.newest_first(filters.in_tab(everything)).select_related("document__base", "created_by")
+    sort = request.GET.get("sort", "")
+    sort = sort if sort in ORDERS else "-when"
+    rows = filters.in_tab(everything).order_by(*ORDERS[sort]).select_related("document__base", "created_by")
     page = page_of(request, rows)
     _say_what_may_be_done(principal, page.object_list)
     retryable = retryable_rows(principal, filters).count() if any(row.may_retry for row in page.object_list) else 0
     context = {
         "topics": topics,
         "filters": filters,
+        "sort": sort,
         "tabs": [
             (name, label, getattr(counts, name), filters.address(tab="" if name == "all" else name))
             for name, label in TABS

@@ -200,6 +200,17 @@ def document_path(document: Document) -> str:
     return f"/bases/{document.base.uid}/documents/{document.uid}/"
 
 
+@register.inclusion_tag("components/sort_header.html", takes_context=True)
+def sort_header(context: template.Context, key: str, label: str, current: str, style: str = "") -> dict[str, Any]:
+    """A column head that sorts by `key`, or the other way round by `-key`; `current` is the sort now."""
+    query: QueryDict = context["request"].GET.copy()
+    query.pop("page", None)
+    query["sort"] = f"-{key}" if current == key else key
+    way = "ascending" if current == key else "descending" if current == f"-{key}" else "none"
+    drawing = {"ascending": "up", "descending": "down", "none": "sort"}[way]
+    return {"query": query.urlencode(), "label": label, "way": way, "icon": drawing, "style": style}
+
+
 @register.inclusion_tag("components/pagination.html", takes_context=True)
 def pagination(context: template.Context, page: Page[Any], label: str = "") -> dict[str, Any]:
     """Range, numbers and page size of a list; filters of the address are kept."""

@@ -49,6 +49,19 @@ def test_search_finds_documents_by_name_until_the_grant_is_gone(bob: Client, wor
     assert "vacation.md" not in bob.get("/").content.decode()
 
 
+def test_bases_sort_by_name_size_and_change_both_ways(alice: Client, world: World) -> None:
+    small = bases.create(for_user(world.alice, door="web"), name="Another")
+    Document.objects.create(base=world.base, source_key="a.md", name="a.md")
+
+    def order(sort: str) -> list[str]:
+        html = alice.get(f"/bases/?sort={sort}").content.decode()
+        return sorted([small.uid, world.base.uid], key=lambda uid: html.index(f'id="base-{uid}"'))
+
+    assert order("name") == order("nonsense") == order("documents") == [small.uid, world.base.uid]
+    assert order("-name") == order("-documents") == order("-changed") == [world.base.uid, small.uid]
+    assert 'aria-sort="descending"' in alice.get("/bases/?sort=-name").content.decode()
+
+
 def tell_bob(world: World) -> Notification:
     notify.tell(
         [world.bob], "revision.failed", workspace_id=world.workspace.pk, base_ids=[world.base.pk],

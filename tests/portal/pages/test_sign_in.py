@@ -11,7 +11,7 @@ from portal.kernel.models import User
 from tests.support.people import PASSWORD, World
 
 
-def sign_in(client: Client, username: str, password: str = PASSWORD, next_: str = "", **extra: str) -> Any:
+def sign_in(client: Client, username: str, password: str = PASSWORD, next_: str = "", **extra: Any) -> Any:
     data = {"username": username, "password": password, "next": next_}
     return client.post("/sign-in/", data, **extra)
 

@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from knowledge import worklist
 from knowledge.models import Document, Revision
-from portal.kernel.principal import for_user
 from tests.support.people import World
 
 Status = Revision.Status
@@ -79,18 +78,14 @@ def test_counts_of_the_home_page_the_top_bar_and_the_lists_agree(alice: Client, 
     assert re.search(r"Attention\s+4<", bases) and re.search(r"Running\s+2<", bases)
 
 
-def test_a_viewer_sees_the_states_and_reasons_but_no_buttons(bob: Client, work: dict[str, Revision]) -> None:
+def test_a_viewer_sees_the_states_and_reasons_but_no_buttons(
+    bob: Client, world: World, work: dict[str, Revision]
+) -> None:
     html = bob.get("/tasks/").content.decode()
     assert rows_on(html) == 8
     assert "failed.pdf is empty." in html
     assert "/retry/" not in html.replace('action="/tasks/retry/"', "") and "/cancel/" not in html
-    assert worklist.needs(for_user(work["failed"].created_by and bob_user(bob), door="web")).all == 0
-
-
-def bob_user(client: Client) -> Any:
-    from portal.kernel.models import User
-
-    return User.objects.get(username="bob")
+    assert worklist.needs(world.principal(world.bob)).all == 0
 
 
 def test_strangers_find_no_tasks_and_no_way_to_touch_one(mallory: Client, work: dict[str, Revision]) -> None:
