@@ -6,6 +6,7 @@ came from: `Turn.readable` says so.
 
 from __future__ import annotations
 
+import json
 import logging
 import zlib
 from dataclasses import dataclass
@@ -78,6 +79,12 @@ def turns(principal: Principal, thread: str) -> list[Turn]:
     return [Turn(record, visible.issuperset(record.base_ids)) for record in records]
 
 
+def title(principal: Principal, thread: str) -> str:
+    """The question that names a thread; empty when it is not the asker's."""
+    first = _own(principal).filter(thread=thread).exclude(thread="").order_by("pk")
+    return first.values_list("query", flat=True).first() or ""
+
+
 def rate(principal: Principal, thread: str, uid: str, helpful: bool | None) -> None:
     """Say whether an answer helped; None takes the word back."""
     record = readable_record(principal, uid)
@@ -94,7 +101,7 @@ def delete(principal: Principal, thread: str) -> bool:
             raise NotFound(_NOT_FOUND)
         audit.record(principal, "thread.delete", thread=thread, questions=len(records))
         QueryRecord.objects.filter(pk__in=[record.pk for record in records]).delete()
-    kept = zlib.compress(serialize("json", records).encode())
+    kept = zlib.compress(json.dumps(serialize("python", records), default=str).encode())
     try:
         events.client().set(_undo_key(principal, thread), kept, ex=UNDO_SECONDS)
     except (RedisError, OSError) as error:
@@ -114,7 +121,7 @@ def restore(principal: Principal, thread: str) -> None:
     with transaction.atomic():
         try:
             # As stored, with numbers and times of their own: a raw save asks no field for a new value.
-            for item in deserialize("json", zlib.decompress(kept).decode()):
+            for item in deserialize("python", json.loads(zlib.decompress(kept))):
                 item.save()
         except IntegrityError as error:
             raise NotFound(_NOT_FOUND) from error

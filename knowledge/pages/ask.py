@@ -84,8 +84,8 @@ def ask(request: PortalRequest, principal: Principal) -> HttpResponse:
     scope = _scope(principal, data.getlist("base"))
     settings = SearchSettings.of(data)
     thread = data.get("thread", "") if request.method == "POST" else ""
-    if thread:
-        threads.turns(principal, thread)
+    if thread and not threads.title(principal, thread):
+        raise NotFound("Not found, or you don't have access.")
     if request.method == "POST" or _asks_at_once(request):
         form = Question({"q": data.get("q", "").replace("\x00", "")})
         if form.is_valid():
@@ -170,7 +170,7 @@ def _answered(
         "answer": answer,
         "thread": kept,
         "threads": threads.threads(principal),
-        "title": query,
+        "title": threads.title(principal, kept) if kept else query,
         "arrived": True,
     }
     response = render(request, "knowledge/ask_arrived.html", context)
@@ -279,26 +279,23 @@ def _as_text(request: HttpRequest, query: str, cards: Sequence[passages.Card]) -
 
 
 def _examples(principal: Principal, scope: Scope) -> list[str]:
-    """Questions that the scope can answer: made of the headings of its newest documents, one of each."""
-    documents = searchable_documents(principal).order_by("-updated_at", "-pk")
+    """Questions that the scope can answer, made of its newest documents: a heading of each, or its name."""
+    documents = searchable_documents(principal).select_related("active_revision").order_by("-updated_at", "-pk")
     if scope.chosen:
         documents = documents.filter(base__uid__in=scope.chosen)
     found = []
-    for document in documents[: 2 * EXAMPLES]:
+    for document in documents[:EXAMPLES]:
         paths = (
-            Chunk.objects.filter(revision_id=document.active_revision_id, level=Chunk.Level.PASSAGE)
+            Chunk.objects.filter(revision=document.active_revision)
             .exclude(heading_path=[])
-            .order_by("ordinal")
-            .values_list("heading_path", flat=True)[:12]
+            .order_by("start", "pk")
+            .values_list("heading_path", flat=True)[:24]
         )
         titles = list(dict.fromkeys(path[-1] for path in paths if 2 <= len(path[-1]) <= 40))
-        if not titles:
-            continue
         name = document.name.rsplit(".", 1)[0]
-        heading = titles[len(titles) // 2]
-        found.append(
-            gettext("What does “%(document)s” say about “%(heading)s”?") % {"document": name, "heading": heading}
-        )
-        if len(found) == EXAMPLES:
-            break
+        if titles:
+            words = {"document": name, "heading": titles[len(titles) // 2]}
+            found.append(gettext("What does “%(document)s” say about “%(heading)s”?") % words)
+        else:
+            found.append(gettext("What is “%(document)s” about?") % {"document": name})
     return found

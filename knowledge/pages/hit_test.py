@@ -38,8 +38,10 @@ SCALES: dict[str, Any] = {
     "blend": gettext_lazy("blend score"),
     "rrf": gettext_lazy("rank fusion"),
 }
-# What `retrieve` calls its steps and their details, so that they are in the catalogue.
-_TRACE_WORDS = (
+# How `retrieve` names its steps and words its warnings, so that they are in the catalogue.
+_WORDS_OF_RETRIEVAL = (
+    gettext_noop("The embedding model is away; this was searched by words only."),
+    gettext_noop("A base has no embedding model; it is searched by words only."),
     gettext_noop("what may be searched"),
     gettext_noop("embed the query"),
     gettext_noop("search by words"),
@@ -180,7 +182,7 @@ def hit_test(request: PortalRequest, principal: Principal, base_uid: str) -> Htt
         return _tested(request, principal, base, form) if form.is_valid() else _page(request, principal, base, form)
     settings = SearchSettings.of(request.GET).filled(base_settings.read(base.config).searching)
     query = request.GET.get("q", "").replace("\x00", "").strip()[:1000]
-    form = HitTestForm(initial={"q": query, **settings.chosen}, choices=choices)
+    form = HitTestForm(initial=_initial(query, settings), choices=choices)
     columns = _columns(principal, base, query, settings, {}) if query else []
     return _page(request, principal, base, form, columns=columns)
 
@@ -192,7 +194,7 @@ def run(request: PortalRequest, principal: Principal, base_uid: str, uid: str) -
     base = access_base(principal, base_uid)
     row = hit_tests.access_run(principal, base, uid)
     settings = SearchSettings.of(row.request)
-    form = HitTestForm(initial={"q": row.query, **settings.chosen}, choices=_choices(principal, base))
+    form = HitTestForm(initial=_initial(row.query, settings), choices=_choices(principal, base))
     columns = _columns(principal, base, row.query, settings, row.result)
     return _page(request, principal, base, form, columns=columns, run_row=row)
 
@@ -218,6 +220,7 @@ def column(request: PortalRequest, principal: Principal, base_uid: str, mode: st
         "run": row,
         "values": _values(query, settings, row),
         "scales": SCALES,
+        "column_names": _column_names(),
     }
     return render(request, "knowledge/hit_test_column.html", context)
 
@@ -235,7 +238,7 @@ def _tested(request: PortalRequest, principal: Principal, base: KnowledgeBase, f
     found = [_searched(request, principal, base, query, settings, mode, row) for mode in COLUMNS]
     if row is not None and not any(column.error for column in found):
         return HttpResponseRedirect(f"/bases/{base.uid}/hit-test/{row.uid}/")
-    outcomes = {column.mode: column.outcome for column in found}
+    outcomes: dict[str, Any] = {column.mode: column.outcome for column in found}
     return _page(request, principal, base, form, columns=_with_ranks(found, outcomes), run_row=row)
 
 
@@ -308,7 +311,7 @@ def _page(
         "values": values,
         "runs": hit_tests.runs(principal, base),
         "keeps_runs": base_settings.read(base.config).searching.log_queries,
-        "column_names": [(mode, NAMES[mode]) for mode in COLUMNS],
+        "column_names": _column_names(),
         "scales": SCALES,
         "current": tab if tab in MODES else "blend",
         "share": shown[0].settings.encoded(query=shown[0].query) if shown else "",
@@ -316,6 +319,16 @@ def _page(
     }
     template = "knowledge/hit_test_body.html" if is_htmx(request) else "knowledge/hit_test.html"
     return render(request, template, context, status=422 if form.errors else 200)
+
+
+def _initial(query: str, settings: SearchSettings) -> dict[str, Any]:
+    """The form's values; shares as people write them: 0, 0.25, 1."""
+    shown = {name: f"{value:g}" if isinstance(value, float) else value for name, value in settings.chosen.items()}
+    return {"q": query, **shown}
+
+
+def _column_names() -> list[tuple[str, Any]]:
+    return [(mode, NAMES[mode]) for mode in COLUMNS]
 
 
 def _values(query: str, settings: SearchSettings, row: QueryRecord | None) -> str:

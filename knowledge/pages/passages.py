@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -127,7 +127,7 @@ def language_of(text: str) -> str:
 
 
 def parts(text: str, highlights: Sequence[Sequence[int]]) -> tuple[Part, ...]:
-    """A passage's text as prose and tables, its highlights kept. Joined together the pieces are the text."""
+    """A passage's text as paragraphs and tables, its highlights kept."""
     found: list[Part] = []
     table: list[tuple[int, str]] = []
     prose: list[tuple[int, str]] = []
@@ -144,9 +144,11 @@ def parts(text: str, highlights: Sequence[Sequence[int]]) -> tuple[Part, ...]:
 
     offset = 0
     for line in text.split("\n"):
-        if bool(_TABLE_LINE.match(line)) == bool(prose):
+        # A blank line ends a paragraph, and is none itself.
+        if not line.strip() or bool(_TABLE_LINE.match(line)) == bool(prose):
             close()
-        (table if _TABLE_LINE.match(line) else prose).append((offset, line))
+        if line.strip():
+            (table if _TABLE_LINE.match(line) else prose).append((offset, line))
         offset += len(line) + 1
     close()
     return tuple(found)
@@ -185,10 +187,13 @@ def _shortened(
         return (*intro, Part(head=best.head, rows=tuple(rows[at] for at in keep)))
     start = _window(text, highlights, limit)
     end = min(len(text), start + limit)
-    pieces = _pieces(text, start, end, highlights)
+    within = parts(text[start:end], [(max(first - start, 0), last - start) for first, last in highlights])
     lead = (Piece("…"),) if start else ()
     tail = (Piece("…"),) if end < len(text) else ()
-    return (Part(pieces=(*lead, *pieces, *tail)),)
+    pieces = [list(part.pieces) for part in within] or [[]]
+    pieces[0] = [*lead, *pieces[0]]
+    pieces[-1] = [*pieces[-1], *tail]
+    return tuple(Part(pieces=tuple(part)) for part in pieces)
 
 
 def _window(text: str, highlights: Sequence[Sequence[int]], limit: int) -> int:
@@ -238,5 +243,6 @@ def _row(line: str, offset: int, highlights: Sequence[Sequence[int]]) -> Row:
         start = left + 1 + len(raw) - len(raw.lstrip())
         end = start + len(raw.strip())
         shifted = [(first - offset, last - offset) for first, last in highlights]
-        cells.append(_pieces(line, start, max(start, end), shifted))
+        pieces = _pieces(line, start, max(start, end), shifted)
+        cells.append(tuple(replace(piece, text=piece.text.replace("\\|", "|")) for piece in pieces))
     return Row(tuple(cells), any(piece.marked for cell in cells for piece in cell))

@@ -55,6 +55,10 @@ function end() {
   turns.removeAttribute("aria-busy");
   send.hidden = false;
   stop.hidden = true;
+}
+
+function giveUp() {
+  end();
   if (!turns.children.length) document.getElementById("ask-empty")?.removeAttribute("hidden");
 }
 
@@ -64,11 +68,7 @@ function arrived() {
   turn.removeAttribute("data-arrived");
   const number = Number(turn.dataset.citations);
   announce(number ? fill(form.dataset.ready, { n: number }) : form.dataset.none);
-  const title = document.getElementById("page-title");
-  if (turns.querySelectorAll("[data-turn]").length === 1) {
-    title.textContent = turn.querySelector(".turn__question").textContent;
-    document.title = `${title.textContent} · ${document.title}`;
-  }
+  document.getElementById("ask-empty")?.remove();
   copyAddress();
 }
 
@@ -82,11 +82,12 @@ if (form) {
     if (!event.ctrlKey && !event.metaKey && box.value.trim()) form.requestSubmit(send);
   });
   // Wiped before the answer is swapped in: only now is it known that the question has arrived.
-  form.addEventListener("htmx:beforeSwap", (event) => {
+  turns.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.target !== turns) return;
     const { xhr } = event.detail;
     if (xhr.status >= 400) {
       event.detail.shouldSwap = true;
-      end();
+      giveUp();
       return;
     }
     const key = draftKey();
@@ -101,13 +102,13 @@ if (form) {
   form.addEventListener("htmx:beforeRequest", (event) => event.target === form && begin());
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
     form.addEventListener(name, () => {
-      end();
+      giveUp();
       const message = document.getElementById("ask-offline").content.firstElementChild.cloneNode(true);
       turns.append(message);
     });
   }
   form.addEventListener("htmx:sendAbort", () => {
-    end();
+    giveUp();
     announce(form.dataset.stopped);
     box.focus();
   });
