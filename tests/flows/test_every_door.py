@@ -229,7 +229,7 @@ def test_searches_with_foreign_bases_find_nothing(alices: Alices) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", sorted(admin.site._registry, key=lambda m: m._meta.label), ids=lambda m: m._meta.label
+    "model", sorted(admin.site._registry, key=lambda m: m._meta.label), ids=lambda m: m._meta.label  # type: ignore[attr-defined]
 )
 def test_admin_pages_of_foreign_rows_are_absent(alices: Alices, model: Any) -> None:
     world = alices.world
