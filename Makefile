@@ -10,7 +10,7 @@ help:
 	@echo 'make up      install, start the servers, web and workers; Ctrl-C stops all of it'
 	@echo 'make test    install the test extras, check style and types, run every test'
 	@echo 'make lint    style and types only'
-	@echo 'make bench   speed of retrieval and ingestion (while `make up` runs)'
+	@echo 'make bench   speed of ingestion (while `make up` runs)'
 	@echo 'make clean   remove the environment and caches; var/ (your data) stays'
 
 up: environment
@@ -29,7 +29,6 @@ lint: environment-dev
 	$(PY) -m mypy .
 
 bench: environment
-	$(PY) manage.py bench retrieval
 	$(PY) manage.py bench ingest
 
 clean:

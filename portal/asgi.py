@@ -11,6 +11,10 @@ from django.core.asgi import get_asgi_application
 
 http = get_asgi_application()
 
+from portal.checks import refuse_misconfiguration
+
+refuse_misconfiguration()
+
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 

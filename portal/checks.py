@@ -11,6 +11,7 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks as django_checks
 from django.core.checks import CheckMessage, Error, register
+from django.core.exceptions import ImproperlyConfigured
 
 _ENVIRONMENTS = {"development", "production"}
 
@@ -53,7 +54,11 @@ def production(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[C
         "REDIS_URL is not set; production needs a Redis 7 or newer, or a Valkey 8 or newer.",
         11,
     )
-    require(bool(settings.SECRET_KEY), "ARCHWAY_SECRET_KEY is not set; production generates no keys of its own.", 12)
+    require(
+        bool(os.environ.get("ARCHWAY_SECRET_KEY", "").strip()),
+        "ARCHWAY_SECRET_KEY is not set; production generates no keys of its own.",
+        12,
+    )
     require(bool(settings.ALLOWED_HOSTS), "ARCHWAY_ALLOWED_HOSTS is empty; list the host names people use.", 13)
     require("*" not in settings.ALLOWED_HOSTS, "ARCHWAY_ALLOWED_HOSTS must not contain '*' in production.", 14)
     require(
@@ -62,8 +67,20 @@ def production(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[C
         15,
     )
     require(not settings.DEBUG, "ARCHWAY_DEBUG must not be set in production.", 16)
+    require(
+        settings.ARCHWAY["EMBEDDING_MODE"] != "server" or bool(settings.ARCHWAY["EMBEDDING_TOKEN"]),
+        "ARCHWAY_EMBEDDING_TOKEN is not set; the embedding server and its callers share it.",
+        21,
+    )
     found += _master_key()
     return found
+
+
+def refuse_misconfiguration() -> None:
+    """End the process, saying why, when production lacks what it requires: servers run no checks by themselves."""
+    errors = [str(message.msg) for message in environment(None) + production(None) if message.is_serious()]
+    if errors:
+        raise ImproperlyConfigured("\n".join(errors))
 
 
 def _master_key() -> list[CheckMessage]:

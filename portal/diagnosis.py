@@ -173,8 +173,8 @@ def _redis() -> Check:
 
 
 def _workers() -> Check:
-    # `limit` ends the wait with the last expected answer instead of the full time.
-    answers = app.control.broadcast("ping", reply=True, timeout=WORKER_SECONDS, limit=len(QUEUES)) or []
+    # No limit on the answers: several hosts may each have a worker for the same queue.
+    answers = app.control.broadcast("ping", reply=True, timeout=WORKER_SECONDS) or []
     names = sorted(name.split("@")[0] for answer in answers for name in answer)
     missing = [queue for queue in QUEUES if queue not in names]
     detail = ", ".join(names) or _("none")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -56,8 +57,10 @@ DEBUG = _flag("ARCHWAY_DEBUG")
 TESTING = _flag("ARCHWAY_TESTING")
 
 # -- secrets and places ---------------------------------------------------------------------------
-_secrets = locations.secrets()
-SECRET_KEY = _env("ARCHWAY_SECRET_KEY") or ("" if PRODUCTION else _secrets.secret_key)
+# Production makes up no secrets: what is missing there is a failed check, not a file in the data folder.
+_secrets = None if PRODUCTION else locations.secrets()
+# Django wants some key to run its checks at all; `portal.checks` refuses to serve with this one.
+SECRET_KEY = _env("ARCHWAY_SECRET_KEY") or (_secrets.secret_key if _secrets else token_urlsafe(48))
 DATA_DIR = locations.data_dir()
 
 ARCHWAY: dict[str, Any] = {
@@ -67,7 +70,7 @@ ARCHWAY: dict[str, Any] = {
     # One embedding process for the machine ("server"), or the model in this very process ("inprocess").
     "EMBEDDING_MODE": _env("ARCHWAY_EMBEDDING", "server"),
     "EMBEDDING_URL": _env("ARCHWAY_EMBEDDING_URL"),
-    "EMBEDDING_TOKEN": _env("ARCHWAY_EMBEDDING_TOKEN") or _secrets.embedding_token,
+    "EMBEDDING_TOKEN": _env("ARCHWAY_EMBEDDING_TOKEN") or (_secrets.embedding_token if _secrets else ""),
     "EMBEDDING_THREADS": _number("ARCHWAY_EMBEDDING_THREADS", 2),
     "ENV_CREDENTIALS": _list("ARCHWAY_ENV_CREDENTIALS"),
     "EGRESS_ALLOW": _list("ARCHWAY_EGRESS_ALLOW"),
@@ -165,8 +168,10 @@ TEMPLATES = [
 ]
 
 # -- PostgreSQL -----------------------------------------------------------------------------------
+# Without a URL: the embedded server, but never in production, where the check names what is missing.
+_database_url = _env("DATABASE_URL") or ("postgresql:///archway" if PRODUCTION else "")
 DATABASES: dict[str, dict[str, Any]] = {
-    "default": _database(_env("DATABASE_URL")) if _env("DATABASE_URL") else locations.embedded_database()
+    "default": _database(_database_url) if _database_url else locations.embedded_database()
 }
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("application_name", _env("ARCHWAY_PROCESS", "archway"))
 # A connection pool serves threads of the web process; prefork workers close it after every task (no gain).
@@ -179,7 +184,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # -- Redis: broker (database 0), channel layer (1), limits, nonces and locks (2) --------------------
 _redis_base = _number("ARCHWAY_REDIS_FIRST_DATABASE", 0)
-_redis = locations.redis_from_url(_env("REDIS_URL")) if _env("REDIS_URL") else locations.embedded_redis()
+_redis_url = _env("REDIS_URL") or ("redis://localhost/0" if PRODUCTION else "")
+_redis = locations.redis_from_url(_redis_url) if _redis_url else locations.embedded_redis()
 REDIS_URL = _redis.client_url(_redis_base + 2)
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
 CHANNEL_LAYERS = {
@@ -239,6 +245,7 @@ STATIC_ROOT = DATA_DIR / "static"
 WHITENOISE_USE_FINDERS = not PRODUCTION
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.TemporaryFileUploadHandler"]
 FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 DATA_UPLOAD_MAX_MEMORY_SIZE = ARCHWAY["MAX_BODY_BYTES"]
 DATA_UPLOAD_MAX_NUMBER_FILES = ARCHWAY["MAX_UPLOAD_BATCH"]
 

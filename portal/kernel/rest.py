@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from rest_framework import exceptions, status
@@ -39,7 +40,11 @@ class PrincipalAuthentication(BaseAuthentication):
             request.META.get("HTTP_AUTHORIZATION", ""), request.META.get("HTTP_X_API_KEY", "")
         )
         if secret:
-            key: ApiKey = keys.authenticate(secret)
+            try:
+                key: ApiKey = keys.authenticate(secret)
+            except Unauthenticated:
+                limits.hit("address", django_request.address, settings.ARCHWAY["RATE_PER_ADDRESS"])
+                raise
             principal = for_key(key)
             limits.hit("key", str(key.pk), key.per_minute)
             return key.owner, principal

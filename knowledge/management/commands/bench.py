@@ -1,4 +1,4 @@
-"""`manage.py bench ingest|retrieval`: figures for docs, from a command that anyone can run."""
+"""`manage.py bench ingest`: figures for docs, from a command that anyone can run."""
 
 from __future__ import annotations
 

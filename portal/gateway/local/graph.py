@@ -53,7 +53,7 @@ def ensure_graph(folder: Path) -> Path:
     path = graph_path(folder)
     if path.is_file():
         return path
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(folder / f"{path.name}.lock"):
         if not path.is_file():
             _build_apart(folder)
