@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import serializers, status
 from rest_framework.request import Request
@@ -251,6 +251,29 @@ class MemberInput(serializers.Serializer[Any]):
     department = serializers.CharField(required=False, allow_null=True, default=None)
 
 
+class NewMemberInput(MemberInput):
+    """A person with an account, by exact user name."""
+
+    username = serializers.CharField(max_length=150)
+
+
+class PeopleView(GenericViewSet[User]):
+    """Names and ids of the workspace's people, for giving grants: `?q=`."""
+
+    read_scopes = ("kb:manage", "admin")
+    queryset = User.objects.none()
+    serializer_class = inline_serializer(
+        "Person", {"id": serializers.CharField(source="uid"), "name": serializers.CharField(source="__str__")}
+    ).__class__
+
+    def list(self, request: Request) -> Response:
+        rows = User.objects.filter(memberships__workspace_id=asker(request).workspace_id, is_active=True)
+        if term := request.query_params.get("q"):
+            rows = rows.filter(Q(username__icontains=term) | Q(display_name__icontains=term))
+        page = self.paginate_queryset(rows.order_by("username"))
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+
 class MemberViewSet(GenericViewSet[Membership]):
     """The members of the workspace, for its admins."""
 
@@ -276,6 +299,24 @@ class MemberViewSet(GenericViewSet[Membership]):
     def list(self, request: Request) -> Response:
         page = self.paginate_queryset(self._rows(asker(request)))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(request=NewMemberInput)
+    def create(self, request: Request) -> Response:
+        """Add somebody who has an account, by their exact user name."""
+        principal = asker(request)
+        require_admin(principal)
+        data = checked(NewMemberInput(data=request.data))
+        user = User.objects.filter(username__iexact=data["username"], is_active=True).first()
+        if user is None:
+            raise NotFound("There is no such person; ask the operator to make the account.", code="person_unknown")
+        row = people.set_membership(
+            principal,
+            Workspace.objects.get(pk=principal.workspace_id),
+            user,
+            role=Membership.Role(data["role"]),
+            department=department_of(principal, data["department"]),
+        )
+        return Response(self.get_serializer(row).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=MemberInput)
     def update(self, request: Request, user: str) -> Response:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
+from django import forms
+from django.contrib import messages
 from django.contrib.admin import RelatedOnlyFieldListFilter
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from portal.kernel import keys, people
 from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
@@ -80,13 +84,31 @@ def scoped(request: HttpRequest, model: Any) -> QuerySet[Any]:
 
 @register(User)
 class UserAdmin(ScopedAdmin):
-    """People. The rows are the operator's; a workspace admin reads those of the own members."""
+    """People. The rows are the operator's, who makes them; a workspace admin reads those of the own members."""
 
     list_display = ["username", "display_name", "email", "active", "last_login"]
     list_filter = ["is_active"]
     search_fields = ["username", "display_name", "email"]
     fields = ["username", "display_name", "email", "language", "is_active", "is_superuser", "last_login", "date_joined"]
     actions = ["activate", "deactivate"]
+    addable = True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_operator(request)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self.fields[:4] if obj is None else self.fields
+
+    def apply(self, request: HttpRequest, row: Any, changes: dict[str, Any]) -> None:
+        password = secrets.token_urlsafe(12)
+        row.pk = people.create_person(
+            row.username, password, **{k: v for k, v in changes.items() if k != "username"}
+        ).pk
+        self.message_user(
+            request,
+            _("Password of %(name)s, shown once: %(password)s") % {"name": row.username, "password": password},
+            messages.WARNING,
+        )
 
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
         principal = asker(request)
@@ -112,6 +134,24 @@ class UserAdmin(ScopedAdmin):
             people.set_active(asker(request), row, False)
 
 
+class NewMemberForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A membership for a person named by their exact user name."""
+
+    username = forms.CharField(label=_("user name"), max_length=150, widget=UnfoldAdminTextInputWidget)
+
+    class Meta:
+        model = Membership
+        fields = ["workspace", "role", "department"]
+
+    def clean_username(self) -> str:
+        """Sets the person of the membership; an unknown name is an error of the field."""
+        user = User.objects.filter(username__iexact=self.cleaned_data["username"].strip(), is_active=True).first()
+        if user is None:
+            raise forms.ValidationError(_("There is no such person; ask the operator to make the account."))
+        self.instance.user = user
+        return user.username
+
+
 @register(Membership)
 class MembershipAdmin(ScopedAdmin):
     """Who belongs to the workspace, as what, in which department."""
@@ -128,10 +168,20 @@ class MembershipAdmin(ScopedAdmin):
         return self.fields[:-1] if obj is None else self.fields
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        # An admin adds people by exact user name through the members' API; choosing needs seeing everybody.
-        if db_field.name != "user" or not is_operator(request):
-            kwargs["queryset"] = scoped(request, db_field.related_model)
+        kwargs["queryset"] = scoped(request, db_field.related_model)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        # A workspace admin does not see who else has an account: people are added by their exact user name.
+        if obj is None and not is_operator(request):
+            kwargs["form"], kwargs["fields"] = NewMemberForm, ["workspace", "role", "department"]
+            return type("NewMember", (super().get_form(request, obj, change, **kwargs),), {})
+        return super().get_form(request, obj, change, **kwargs)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None and not is_operator(request):
+            return [(None, {"fields": ["workspace", "username", "role", "department"]})]
+        return super().get_fieldsets(request, obj)
 
     def apply(self, request: HttpRequest, row: Any, changes: dict[str, Any]) -> None:
         made = people.set_membership(

@@ -96,3 +96,24 @@ def test_a_form_changes_a_base_through_its_verb(world: World) -> None:
     assert AuditEntry.objects.filter(action="base.describe", actor=world.admin).exists()
     history = client.get(reverse("admin:knowledge_knowledgebase_history", args=[world.base.pk]))
     assert history.status_code == 200
+
+
+def test_the_operator_makes_people_and_sees_their_password_once(db: None) -> None:
+    client = signed_in(User.objects.create_superuser("root", password="x"))
+    response = client.post("/admin/kernel/user/add/", {"username": "grace", "display_name": "Grace"}, follow=True)
+    body = response.content.decode()
+    assert "Password of grace" in body
+    assert User.objects.get(username="grace").has_usable_password()
+    assert "Password of grace" not in client.get("/admin/kernel/user/").content.decode()
+
+
+def test_a_workspace_admin_adds_members_by_exact_user_name_only(world: World) -> None:
+    client = signed_in(world.admin)
+    page = client.get("/admin/kernel/membership/add/").content.decode()
+    assert "Eve" not in page
+    fields = {"workspace": world.workspace.pk, "role": "member"}
+    assert (
+        "no such person" in client.post("/admin/kernel/membership/add/", {**fields, "username": "ev"}).content.decode()
+    )
+    assert client.post("/admin/kernel/membership/add/", {**fields, "username": "eve"}).status_code == 302
+    assert world.eve.memberships.filter(workspace=world.workspace).exists()

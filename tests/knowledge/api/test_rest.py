@@ -194,3 +194,17 @@ def test_the_schema_describes_every_operation(db: None) -> None:
         for operation in path.values()
         if isinstance(operation, dict)
     )
+
+
+def test_an_owner_finds_people_of_the_workspace_for_a_grant(world: World, alice: Client) -> None:
+    names = {row["name"] for row in alice.get("/api/v1/people").json()["results"]}
+    assert names == {"Adam", "Alice", "Bob", "Mallory"}
+    assert [row["id"] for row in alice.get("/api/v1/people?q=mall").json()["results"]] == [world.mallory.uid]
+
+
+def test_a_workspace_admin_adds_a_member_by_user_name(world: World) -> None:
+    _, secret = keys.create(world.principal(world.admin), name="k", scopes=["admin"])
+    admin = Client(headers={"Authorization": f"Bearer {secret}"})
+    made = send(admin, "post", "/api/v1/members", {"username": "eve", "role": "member"})
+    assert made.status_code == 201
+    assert send(admin, "post", "/api/v1/members", {"username": "nobody", "role": "member"}).status_code == 404
