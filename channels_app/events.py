@@ -7,7 +7,9 @@ events (see `portal.kernel.events`), {"type": "subscribed", "topic", "seq"}, {"t
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +26,7 @@ from portal.kernel.principal import Principal, for_key, for_user
 logger = logging.getLogger(__name__)
 
 MAX_TOPICS = 50
+_TOPIC = re.compile(r"(base|user):([0-9a-z]{1,40})")
 
 
 @dataclass(slots=True)
@@ -61,6 +64,13 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):
             raise Unauthenticated("Sign in, or send an API key.")
         return for_user(fresh, door="web", workspace_uid=self.scope["session"].get("workspace"))
 
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+        try:
+            content = json.loads(text_data or "")
+        except (ValueError, RecursionError):
+            return  # it asks for nothing; the topics that are followed stay
+        await self.receive_json(content)
+
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         if not isinstance(content, dict):
             return
@@ -94,18 +104,19 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):
 
     def _allowed_at(self, topic: str) -> int | None:
         """The workspace's `acl_version` when the topic may be followed now, otherwise None."""
+        named = _TOPIC.fullmatch(topic)
+        if named is None:
+            return None
         try:
             principal = self.principal = self._principal()
         except ArchwayError:
             return None
         version = Workspace.objects.values_list("acl_version", flat=True).get(pk=principal.workspace_id)
-        kind, _, uid = topic.partition(":")
+        kind, uid = named.groups()
         if kind == "base":
             allowed = visible_bases(principal).filter(uid=uid).exists()
-        elif kind == "user":
-            allowed = User.objects.filter(pk=principal.user_id, uid=uid).exists()
         else:
-            allowed = False
+            allowed = User.objects.filter(pk=principal.user_id, uid=uid).exists()
         return version if allowed else None
 
     def _version_moved(self, subscription: Subscription) -> bool:
