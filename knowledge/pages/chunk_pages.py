@@ -17,6 +17,7 @@ from knowledge.ingestion.pipeline import parsed
 from knowledge.ingestion.split import split
 from knowledge.ingestion.transformations import settings_of
 from knowledge.models import Chunk, Document, Revision, Role
+from knowledge.pages import parse_warnings
 from knowledge.pages.document_list import following
 from knowledge.pages.frame import base_frame, keep_problem, newest_of, open_document, open_revision
 from portal.gateway.embedding import counter_for
@@ -50,11 +51,6 @@ class PreviewForm(forms.Form):
     )
 
 
-def warning_sentences(revision: Revision) -> list[str]:
-    """What the parser left out and why, without the codes in front."""
-    return [gettext(warning.partition(": ")[2] or warning) for warning in revision.warnings]
-
-
 def _asked(request: PortalRequest, document: Document) -> Revision:
     wanted = request.GET.get("rev")
     found = open_revision(document, wanted) if wanted else newest_of(document)
@@ -85,7 +81,7 @@ def chunks(request: PortalRequest, principal: Principal, base: str, document: st
         "page": page_of(request, passages.annotate(leaf_count=Count("leaves")).order_by("ordinal"), default=20),
         "query": query,
         "figures": figures,
-        "warnings": warning_sentences(revision),
+        "warnings": [parse_warnings.sentence(warning) for warning in revision.warnings],
         "topic": topic,
         "after": seq,
         **_preview(request, revision),

@@ -82,7 +82,7 @@ class Filters:
 
     @property
     def narrows(self) -> bool:
-        """Whether anything but the folder is asked for: then a search goes through all folders below."""
+        """Whether anything but the folder is asked for."""
         return bool(self.query or self.state or self.tag)
 
     def encoded(self, **changes: str) -> str:
@@ -141,10 +141,8 @@ def matching(principal: Principal, base: KnowledgeBase, filters: Filters) -> Que
         rows = rows.filter(Q(name__icontains=filters.query) | Q(folder__icontains=filters.query))
     if filters.tag:
         rows = rows.filter(tags__contains=[filters.tag])
-    if filters.folder and filters.narrows:
+    if filters.folder:
         rows = rows.filter(Q(folder=filters.folder) | Q(folder__startswith=f"{filters.folder}/"))
-    elif not filters.narrows:
-        rows = rows.filter(folder=filters.folder)
     rows = _in_state(rows, filters.state)
     keys = [F(key) for key in SORTS[filters.sort.removeprefix("-")]]
     down = filters.sort.startswith("-")

@@ -229,7 +229,7 @@ def original(request: PortalRequest, principal: Principal, base: str, document: 
 def image(request: PortalRequest, principal: Principal, base: str, document: str, key: str) -> HttpResponse:
     """A picture inside the document, for whoever may see the document."""
     _, row = open_document(principal, base, document)
-    return files.image(_asked_revision(request, row), key)
+    return cast(HttpResponse, files.image(_asked_revision(request, row), key))
 
 
 def _asked_revision(request: PortalRequest, document: Document) -> Revision:

@@ -121,7 +121,7 @@ def outline(found: Sequence[Part], limit: int = 400) -> list[Heading]:
         for piece in part.pieces
         if piece.block.kind == "heading" and (piece.block.level or 1) <= 4 and piece.start == piece.block.start
     ]
-    for deepest in (3, 2, 1, 0):
+    for deepest in (3, 2, 1):
         if len(rows) <= limit:
             break
         rows = [row for row in rows if row.depth < deepest]

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from knowledge import bases as verbs
@@ -25,7 +25,7 @@ from portal.kernel.principal import Principal
 
 SECTIONS = (
     ("general", gettext_lazy("General")),
-    ("splitting", gettext_lazy("Splitting")),
+    ("splitting", pgettext_lazy("settings", "Splitting")),
     ("searching", gettext_lazy("Retrieval")),
     ("models", gettext_lazy("Models")),
 )

@@ -6,6 +6,14 @@ if (mark) {
   mark.focus({ preventScroll: true });
 }
 
+const picture = document.querySelector("[data-picture] img");
+function pictureFailed() {
+  picture.hidden = true;
+  document.querySelector("[data-picture-failed]").hidden = false;
+}
+picture?.addEventListener("error", pictureFailed);
+if (picture?.complete && !picture.naturalWidth) pictureFailed();
+
 const outline = document.getElementById("outline");
 if (outline) {
   if (matchMedia("(max-width: 1023px)").matches) outline.open = false;

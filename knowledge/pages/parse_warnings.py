@@ -1,0 +1,45 @@
+"""What a parser left out, in the reader's language. Parsers write `code: English sentence`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.utils.translation import gettext_lazy
+
+# code -> (what to take from the English sentence, the sentence to translate)
+_KNOWN: dict[str, tuple[str, Any]] = {
+    "repeated_lines_dropped": (
+        r"^(?P<n>\d+) ",
+        gettext_lazy("%(n)s repeated headers, footers or page numbers were left out."),
+    ),
+    "table_of_contents": ("", gettext_lazy("The table of contents was left out; its headings stand in the text.")),
+    "unstorable_characters": ("", gettext_lazy("Characters that can't be stored were taken out.")),
+    "characters_removed": (
+        r"^(?P<n>\d+) ",
+        gettext_lazy("%(n)s control characters or broken characters were taken out."),
+    ),
+    "replaced_bytes": (
+        r"^(?P<n>\d+) places could not be read as (?P<name>\S+),",
+        gettext_lazy("%(n)s places could not be read as %(name)s and are replaced by a sign."),
+    ),
+    "ragged_rows": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s rows are longer than the head row.")),
+    "unbalanced_quotes": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s rows have a quotation mark that never closes.")),
+    "pictures_left_out": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s pictures were left out: too large or too many.")),
+    "image_too_large": ("", gettext_lazy("A picture was left out because it is too large.")),
+    "hidden_text": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s pieces of hidden text were left out.")),
+    "hidden_slide": (r"Slide (?P<n>\d+) ", gettext_lazy("Slide %(n)s is hidden in the presentation.")),
+    "missing_part": (r"Slide (?P<n>\d+) ", gettext_lazy("Slide %(n)s is missing from the file or can't be read.")),
+    "embedded_document": ("", gettext_lazy("A document inside the file was left out.")),
+    "macros": ("", gettext_lazy("The file contains macros; they are never run.")),
+}
+
+
+def sentence(warning: str) -> str:
+    """A warning of a parser without its code; in English where no translation is known."""
+    code, _, english = warning.partition(": ")
+    pattern, translated = _KNOWN.get(code, ("", None))
+    match = re.search(pattern, english)
+    if translated is None or match is None:
+        return english or warning
+    return str(translated) % match.groupdict()
