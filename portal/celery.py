@@ -11,7 +11,7 @@ from celery.signals import worker_init
 app = Celery("archway")
 
 
-@worker_init.connect
+@worker_init.connect  # type: ignore[untyped-decorator]
 def _refuse_misconfiguration(**_: object) -> None:
     from portal.checks import refuse_misconfiguration
 
