@@ -1,12 +1,13 @@
 """The Celery application. Messages are wake-ups: what to do next stands in the database."""
 
 import os
+from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.signals import celeryd_after_setup, worker_init
 
 app = Celery("archway")
 
@@ -20,3 +21,12 @@ def _refuse_misconfiguration(**_: object) -> None:
 
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["portal.kernel", "knowledge"])
+
+
+@celeryd_after_setup.connect  # type: ignore[untyped-decorator]
+def _preload(instance: Any, **_: object) -> None:
+    """Before the pool forks: what every ingest child would otherwise load for itself."""
+    if "ingest" in instance.app.amqp.queues.consume_from:
+        from knowledge.ingestion.preload import preload
+
+        preload()

@@ -17,6 +17,8 @@ from portal.embedded.valkey import Valkey
 from portal.kernel.errors import Unavailable
 
 PORTS_TRIED = 100
+# One more than may be in long parses at once (ARCHWAY_HEAVY_PARSES), so that a small file always finds a slot.
+INGEST_SLOTS = "3"
 SERVERS, APPLICATION = 0, 1
 
 # TERM lets a worker finish its slice, QUIT puts the message back, KILL is for one that hangs.
@@ -42,7 +44,7 @@ def application(listener: socket.socket) -> list[Service]:
             _embedding(),
             _web(listener),
             # Heavy work forks, so that a crash of a parser or a leak takes one child with it.
-            _celery("worker-ingest", "worker", *_queue("ingest"), "--pool", "prefork", "--concurrency", "2"),
+            _celery("worker-ingest", "worker", *_queue("ingest"), "--pool", "prefork", "--concurrency", INGEST_SLOTS),
             _celery("worker-light", "worker", *_queue("default"), "--pool", "threads", "--concurrency", "4"),
             _celery("beat", "beat", "--pidfile", "", level="WARNING", with_parent=signal.SIGTERM),
         )
