@@ -45,9 +45,10 @@ class Question(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One turn as it is shown. `uid` is empty for an answer that is not kept; `cards` are numbered as stored."""
+    """One turn as it is shown. `uid` is empty for an answer that is not kept; `key` names it within the page."""
 
     uid: str
+    key: str
     query: str
     readable: bool
     cited: list[passages.Card]
@@ -97,46 +98,46 @@ def ask(request: PortalRequest, principal: Principal) -> HttpResponse:
 
 @require_safe
 @signed_in
-def thread(request: PortalRequest, principal: Principal, uid: str) -> HttpResponse:
+def saved_thread(request: PortalRequest, principal: Principal, thread: str) -> HttpResponse:
     """A thread at `/ask/<thread>/`."""
-    turns = threads.turns(principal, uid)
+    turns = threads.turns(principal, thread)
     wanted = request.GET.getlist("base")
     last = turns[-1].record.request
     if not wanted:
         # As it was asked last, as far as that is still to be seen.
         wanted = _still_visible(principal, last.get("base_uids") or [])
     settings = SearchSettings.of(request.GET if SearchSettings.of(request.GET).chosen else last)
-    return _page(request, principal, Question(), _scope(principal, wanted), settings, uid)
+    return _page(request, principal, Question(), _scope(principal, wanted), settings, thread)
 
 
 @require_POST
 @signed_in
-def rate(request: PortalRequest, principal: Principal, uid: str, record: str) -> HttpResponse:
+def rate(request: PortalRequest, principal: Principal, thread: str, record: str) -> HttpResponse:
     """Helpful, not helpful, or neither."""
     value = request.POST.get("helpful", "")
     if value not in _RATINGS:
         raise NotFound("Not found, or you don't have access.")
-    threads.rate(principal, uid, record, _RATINGS[value])
+    threads.rate(principal, thread, record, _RATINGS[value])
     if "application/json" in request.headers.get("Accept", ""):
         return JsonResponse({"helpful": _RATINGS[value]})
-    return HttpResponseRedirect(f"/ask/{uid}/#m_{record}")
+    return HttpResponseRedirect(f"/ask/{thread}/#m_{record}")
 
 
 @require_POST
 @signed_in
-def delete(request: PortalRequest, principal: Principal, uid: str) -> HttpResponse:
+def delete(request: PortalRequest, principal: Principal, thread: str) -> HttpResponse:
     """Delete a thread; the next page offers to bring it back."""
-    undoable = threads.delete(principal, uid)
-    request.session[_UNDO] = {"thread": uid, "undoable": undoable}
+    undoable = threads.delete(principal, thread)
+    request.session[_UNDO] = {"thread": thread, "undoable": undoable}
     return HttpResponseRedirect("/ask/")
 
 
 @require_POST
 @signed_in
-def restore(request: PortalRequest, principal: Principal, uid: str) -> HttpResponse:
+def restore(request: PortalRequest, principal: Principal, thread: str) -> HttpResponse:
     """Bring back a thread that was just deleted."""
-    threads.restore(principal, uid)
-    return HttpResponseRedirect(f"/ask/{uid}/")
+    threads.restore(principal, thread)
+    return HttpResponseRedirect(f"/ask/{thread}/")
 
 
 def _asks_at_once(request: HttpRequest) -> bool:
@@ -247,6 +248,7 @@ def _shown(
     number = passages.cited(hits)
     return Answer(
         uid=record.uid if record else "",
+        key=record.uid if record else new_uid(),
         query=query,
         readable=True,
         cited=cards[:number],
@@ -262,7 +264,7 @@ def _shown(
 
 def _hidden(record: QueryRecord) -> Answer:
     """A question whose sources are out of sight: nothing of its answer is handed on."""
-    return Answer(record.uid, record.query, False, [], [], 0, 0, [], None, record, "")
+    return Answer(record.uid, record.uid, record.query, False, [], [], 0, 0, [], None, record, "")
 
 
 def _as_text(request: HttpRequest, query: str, cards: Sequence[passages.Card]) -> str:

@@ -7,12 +7,12 @@ from django.urls import path
 from knowledge.pages import ask, hit_test
 
 urlpatterns = [
-    path("bases/<str:base_uid>/hit-test/", hit_test.hit_test, name="hit-test"),
-    path("bases/<str:base_uid>/hit-test/columns/<str:mode>/", hit_test.column, name="hit-test-column"),
-    path("bases/<str:base_uid>/hit-test/<str:uid>/", hit_test.run, name="hit-test-run"),
+    path("bases/<str:base>/hit-test/", hit_test.hit_test, name="hit-test"),
+    path("bases/<str:base>/hit-test/columns/", hit_test.column, name="hit-test-column"),
+    path("bases/<str:base>/hit-test/<str:run>/", hit_test.saved_run, name="hit-test-run"),
     path("ask/", ask.ask, name="ask"),
-    path("ask/<str:uid>/", ask.thread, name="thread"),
-    path("ask/<str:uid>/delete/", ask.delete, name="thread-delete"),
-    path("ask/<str:uid>/restore/", ask.restore, name="thread-restore"),
-    path("ask/<str:uid>/<str:record>/rate/", ask.rate, name="thread-rate"),
+    path("ask/<str:thread>/", ask.saved_thread, name="thread"),
+    path("ask/<str:thread>/delete/", ask.delete, name="thread-delete"),
+    path("ask/<str:thread>/restore/", ask.restore, name="thread-restore"),
+    path("ask/<str:thread>/<str:record>/rate/", ask.rate, name="thread-rate"),
 ]

@@ -68,6 +68,7 @@ class HitTestForm(forms.Form):
     q = forms.CharField(
         label=gettext_lazy("Question"),
         max_length=1000,
+        error_messages={"required": gettext_lazy("Enter a question.")},
         widget=forms.TextInput(attrs={"autocomplete": "off", "enterkeyhint": "search"}),
     )
     top_k = forms.IntegerField(label=gettext_lazy("Top"), min_value=1, max_value=50)
@@ -122,13 +123,19 @@ class Column:
     settings: SearchSettings
     base: KnowledgeBase
     query: str
+    run: str = ""
     error: str = ""
     trace_id: str = ""
-    stored: bool = True
 
     @property
     def name(self) -> str:
         return str(NAMES[self.mode])
+
+    @property
+    def values(self) -> str:
+        """What a column that is still to come sends, as JSON for `hx-vals`."""
+        settings = {"run": self.run} if self.run else {"q": self.query, **self.settings.chosen}
+        return json.dumps({**settings, "mode": self.mode})
 
     @property
     def _own_settings(self) -> SearchSettings:
@@ -173,52 +180,51 @@ class Column:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
-def hit_test(request: PortalRequest, principal: Principal, base_uid: str) -> HttpResponse:
+def hit_test(request: PortalRequest, principal: Principal, base: str) -> HttpResponse:
     """The page at `/bases/<b>/hit-test/`; settings in the address fill the form and search at once."""
-    base = access_base(principal, base_uid)
-    choices = _choices(principal, base)
+    opened = access_base(principal, base)
+    choices = _choices(principal, opened)
     if request.method == "POST":
         form = HitTestForm(request.POST, choices=choices)
-        return _tested(request, principal, base, form) if form.is_valid() else _page(request, principal, base, form)
-    settings = SearchSettings.of(request.GET).filled(base_settings.read(base.config).searching)
+        return _tested(request, principal, opened, form) if form.is_valid() else _page(request, principal, opened, form)
+    settings = SearchSettings.of(request.GET).filled(base_settings.read(opened.config).searching)
     query = request.GET.get("q", "").replace("\x00", "").strip()[:1000]
     form = HitTestForm(initial=_initial(query, settings), choices=choices)
-    columns = _columns(principal, base, query, settings, {}) if query else []
-    return _page(request, principal, base, form, columns=columns)
+    columns = _columns(principal, opened, query, settings) if query else []
+    return _page(request, principal, opened, form, columns=columns)
 
 
 @require_safe
 @signed_in
-def run(request: PortalRequest, principal: Principal, base_uid: str, uid: str) -> HttpResponse:
+def saved_run(request: PortalRequest, principal: Principal, base: str, run: str) -> HttpResponse:
     """A saved run at `/bases/<b>/hit-test/<run>/`; columns that are missing are searched now."""
-    base = access_base(principal, base_uid)
-    row = hit_tests.access_run(principal, base, uid)
+    opened = access_base(principal, base)
+    row = hit_tests.access_run(principal, opened, run)
     settings = SearchSettings.of(row.request)
-    form = HitTestForm(initial=_initial(row.query, settings), choices=_choices(principal, base))
-    columns = _columns(principal, base, row.query, settings, row.result)
-    return _page(request, principal, base, form, columns=columns, run_row=row)
+    form = HitTestForm(initial=_initial(row.query, settings), choices=_choices(principal, opened))
+    columns = _columns(principal, opened, row.query, settings, row)
+    return _page(request, principal, opened, form, columns=columns, run_row=row)
 
 
 @require_POST
 @signed_in
-def column(request: PortalRequest, principal: Principal, base_uid: str, mode: str) -> HttpResponse:
+def column(request: PortalRequest, principal: Principal, base: str) -> HttpResponse:
     """One column, searched now: with the settings of a saved run, or with those sent."""
-    base = access_base(principal, base_uid)
+    opened = access_base(principal, base)
+    mode = request.POST.get("mode", "")
     if mode not in MODES:
         raise NotFound("Not found, or you don't have access.")
-    row = hit_tests.access_run(principal, base, request.POST["run"]) if request.POST.get("run") else None
+    row = hit_tests.access_run(principal, opened, request.POST["run"]) if request.POST.get("run") else None
     if row is not None:
         query, settings = row.query, SearchSettings.of(row.request)
     else:
         query = request.POST.get("q", "").replace("\x00", "").strip()[:1000]
-        settings = SearchSettings.of(request.POST).filled(base_settings.read(base.config).searching)
-    searched = _searched(request, principal, base, query, settings, mode, row)
+        settings = SearchSettings.of(request.POST).filled(base_settings.read(opened.config).searching)
+    searched = _searched(request, principal, opened, query, settings, mode, row)
     known = {**row.result, mode: searched.outcome} if row is not None else {mode: searched.outcome}
     context = {
         "column": _with_ranks([searched], known)[0],
-        "base": base,
-        "run": row,
-        "values": _values(query, settings, row),
+        "base": opened,
         "scales": SCALES,
         "column_names": _column_names(),
     }
@@ -230,7 +236,7 @@ def _tested(request: PortalRequest, principal: Principal, base: KnowledgeBase, f
     row = hit_tests.start(principal, base, query, settings.chosen)
     if is_htmx(request):
         # Scripts are there: the columns come one by one, each as soon as it is found.
-        columns = _columns(principal, base, query, settings, {})
+        columns = _columns(principal, base, query, settings, row)
         response = _page(request, principal, base, form, columns=columns, run_row=row)
         address = f"{row.uid}/" if row else f"?{settings.encoded(query=query)}"
         response.headers["HX-Push-Url"] = f"/bases/{base.uid}/hit-test/{address}"
@@ -251,22 +257,29 @@ def _searched(
     mode: Mode,
     row: QueryRecord | None,
 ) -> Column:
+    uid = row.uid if row else ""
     try:
         outcome = hit_tests.search(principal, settings.request(query, [base.uid]), mode, row)
     except Unavailable as error:
         # A part that is away leaves the other columns as they are.
-        return Column(mode, None, [], settings, base, query, error=error.sentence(), trace_id=request.trace)
-    return Column(mode, outcome, passages.cards(principal, outcome["hits"]), settings, base, query)
+        return Column(mode, None, [], settings, base, query, uid, error=error.sentence(), trace_id=request.trace)
+    return Column(mode, outcome, passages.cards(principal, outcome["hits"]), settings, base, query, uid)
 
 
 def _columns(
-    principal: Principal, base: KnowledgeBase, query: str, settings: SearchSettings, outcomes: Mapping[str, Any]
+    principal: Principal,
+    base: KnowledgeBase,
+    query: str,
+    settings: SearchSettings,
+    row: QueryRecord | None = None,
 ) -> list[Column]:
+    """The columns as far as a run holds them; the others load themselves."""
+    outcomes: dict[str, Any] = row.result if row is not None else {}
     found = []
     for mode in COLUMNS:
         outcome = outcomes.get(mode)
         shown = passages.cards(principal, outcome["hits"]) if outcome else []
-        found.append(Column(mode, outcome, shown, settings, base, query))
+        found.append(Column(mode, outcome, shown, settings, base, query, row.uid if row else ""))
     return _with_ranks(found, outcomes)
 
 
@@ -302,23 +315,28 @@ def _page(
 ) -> HttpResponse:
     tab = request.GET.get("tab", "")
     shown = columns or []
-    values = _values(shown[0].query, shown[0].settings, run_row) if shown else ""
     context = {
         **base_frame(base, "hit-test"),
         "form": form,
         "columns": shown,
         "run": run_row,
-        "values": values,
         "runs": hit_tests.runs(principal, base),
         "keeps_runs": base_settings.read(base.config).searching.log_queries,
         "column_names": _column_names(),
         "scales": SCALES,
         "current": tab if tab in MODES else "blend",
         "share": shown[0].settings.encoded(query=shown[0].query) if shown else "",
-        "narrowed": any(form[name].value() for name in ("folder", "tag", "type")),
+        "more": _more(form, base),
     }
     template = "knowledge/hit_test_body.html" if is_htmx(request) else "knowledge/hit_test.html"
     return render(request, template, context, status=422 if form.errors else 200)
+
+
+def _more(form: HitTestForm, base: KnowledgeBase) -> bool:
+    """Whether the folded settings hold something that the base does not say itself, or something wrong."""
+    names = ("weight", "fusion", "neighbours", "folder", "tag", "type")
+    own = _initial("", SearchSettings().filled(base_settings.read(base.config).searching))
+    return any(str(form[name].value() or "0") != str(own.get(name) or "0") or form[name].errors for name in names)
 
 
 def _initial(query: str, settings: SearchSettings) -> dict[str, Any]:
@@ -329,11 +347,6 @@ def _initial(query: str, settings: SearchSettings) -> dict[str, Any]:
 
 def _column_names() -> list[tuple[str, Any]]:
     return [(mode, NAMES[mode]) for mode in COLUMNS]
-
-
-def _values(query: str, settings: SearchSettings, row: QueryRecord | None) -> str:
-    """What a column that is still to come sends, as JSON for `hx-vals`."""
-    return json.dumps({"run": row.uid} if row else {"q": query, **settings.chosen})
 
 
 def _choices(principal: Principal, base: KnowledgeBase) -> dict[str, list[tuple[str, str]]]:

@@ -38,6 +38,7 @@ function takeDraft() {
 let pending = null;
 
 function begin() {
+  turns.querySelectorAll(":scope > .notice").forEach((notice) => notice.remove());
   pending = document.getElementById("pending-turn").content.firstElementChild.cloneNode(true);
   pending.querySelector("[data-question]").textContent = box.value.trim();
   document.getElementById("ask-empty")?.setAttribute("hidden", "");
@@ -69,6 +70,7 @@ function arrived() {
   const number = Number(turn.dataset.citations);
   announce(number ? fill(form.dataset.ready, { n: number }) : form.dataset.none);
   document.getElementById("ask-empty")?.remove();
+  fold();
   copyAddress();
 }
 
@@ -85,8 +87,8 @@ if (form) {
   turns.addEventListener("htmx:beforeSwap", (event) => {
     if (event.target !== turns) return;
     const { xhr } = event.detail;
-    if (xhr.status >= 400) {
-      event.detail.shouldSwap = true;
+    if (xhr.status !== 200) {
+      event.detail.shouldSwap = xhr.status >= 400;
       giveUp();
       return;
     }
@@ -100,14 +102,18 @@ if (form) {
     }
   });
   form.addEventListener("htmx:beforeRequest", (event) => event.target === form && begin());
+  // These come from the target as well as from the form.
+  const ours = (event) => pending && event.detail.requestConfig?.elt === form;
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
-    form.addEventListener(name, () => {
+    document.addEventListener(name, (event) => {
+      if (!ours(event)) return;
       giveUp();
       const message = document.getElementById("ask-offline").content.firstElementChild.cloneNode(true);
       turns.append(message);
     });
   }
-  form.addEventListener("htmx:sendAbort", () => {
+  document.addEventListener("htmx:sendAbort", (event) => {
+    if (!ours(event)) return;
     giveUp();
     announce(form.dataset.stopped);
     box.focus();
@@ -179,5 +185,13 @@ if (undo) {
   undo.remove();
 }
 
-const threads = document.getElementById("threads");
-if (threads && matchMedia("(max-width: 1023px)").matches) threads.removeAttribute("open");
+// -- the list of threads: beside the talk where there is room, folded above it where there is none --
+
+const narrow = matchMedia("(max-width: 1023px)");
+
+function fold() {
+  document.getElementById("threads")?.toggleAttribute("open", !narrow.matches);
+}
+
+narrow.addEventListener("change", fold);
+fold();

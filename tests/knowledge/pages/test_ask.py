@@ -140,12 +140,10 @@ def test_ratings_are_kept_and_can_be_taken_back(library: World) -> None:
     record = asked(client)
     address = f"/ask/{record.thread}/{record.uid}/rate/"
     assert client.post(address, {"helpful": "no"})["Location"] == f"/ask/{record.thread}/#m_{record.uid}"
-    record.refresh_from_db()
-    assert record.helpful is False
+    assert QueryRecord.objects.get(helpful=False) == record
     answer = client.post(address, {"helpful": ""}, headers={"Accept": "application/json"})
     assert answer.json() == {"helpful": None}
-    record.refresh_from_db()
-    assert record.helpful is None
+    assert QueryRecord.objects.get(helpful=None) == record
     assert client.post(address, {"helpful": "perhaps"}).status_code == 404
 
 

@@ -78,7 +78,7 @@ def test_with_scripts_the_columns_are_searched_one_by_one(library: World) -> Non
     assert answer["HX-Push-Url"] == page(library, f"{run.uid}/")
     assert answer.content.decode().count('aria-busy="true"') == 3
     for mode in hit_tests.COLUMNS:
-        column = client.post(page(library, f"columns/{mode}/"), {"run": run.uid})
+        column = client.post(page(library, "columns/"), {"run": run.uid, "mode": mode})
         assert column.status_code == 200
         assert "data-loaded" in column.content.decode()
     run.refresh_from_db()
@@ -171,7 +171,7 @@ def test_strangers_get_the_same_404_as_for_a_missing_base(library: World) -> Non
         assert client.get(page(library)).status_code == 404
         assert client.post(page(library), FORM).status_code == 404
         assert client.get(address).status_code == 404
-        assert client.post(page(library, "columns/blend/"), {"run": run.uid}).status_code == 404
+        assert client.post(page(library, "columns/"), {"run": run.uid, "mode": "blend"}).status_code == 404
 
 
 def test_a_run_is_its_askers_alone_and_goes_with_the_grant(library: World) -> None:
