@@ -1,11 +1,12 @@
-"""What load balancers ask: is the process alive, and can it do its work."""
+"""What load balancers ask (is the process alive, can it do its work), and what browsers ask unbidden."""
 
 from __future__ import annotations
 
 import logging
 
 from django.db import DatabaseError, connection
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect, JsonResponse
+from django.templatetags.static import static
 from redis.exceptions import RedisError
 
 from portal.kernel import events
@@ -40,3 +41,8 @@ def _redis() -> bool:
     except (RedisError, OSError) as error:
         logger.warning("redis is away: %s", type(error).__name__)
         return False
+
+
+def favicon(request: HttpRequest) -> HttpResponse:
+    """The icon, for pages that do not name it themselves (the admin, the API documentation)."""
+    return HttpResponsePermanentRedirect(static("icons/favicon.svg"))

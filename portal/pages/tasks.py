@@ -177,13 +177,21 @@ def cancel(request: PortalRequest, principal: Principal, uid: str) -> HttpRespon
     return back(request, "/tasks/")
 
 
+def _as_many_as_chosen(found: int, expected: str) -> None:
+    """What came in since somebody said "all" was not meant by it."""
+    if expected.isdecimal() and found > int(expected):
+        raise Conflict("More tasks match now than when you chose them; look at the list again.", code="selection_grew")
+
+
 @require_POST
 @signed_in
 def retry_many(request: PortalRequest, principal: Principal) -> HttpResponse:
     """Start the ticked ones again, or all that the filter matches but the excluded ones."""
     if request.POST.get("scope") == "all":
         filters = Filters.of(QueryDict(request.POST.get("filter", "")))
-        rows = retryable_rows(principal, filters).exclude(uid__in=request.POST.getlist("exclude"))
+        rows = retryable_rows(principal, filters)
+        _as_many_as_chosen(rows.count(), request.POST.get("expected", ""))
+        rows = rows.exclude(uid__in=request.POST.getlist("exclude"))
     else:
         everything = Filters.of(QueryDict())
         rows = retryable_rows(principal, everything).filter(uid__in=request.POST.getlist("ids"))

@@ -30,6 +30,7 @@ urlpatterns = [
     path("account/keys/<str:uid>/revoke/", keys.revoke, name="key-revoke"),
     path("account/preferences/", preferences.preferences, name="preferences"),
     path("account/password/", preferences.password, name="password"),
+    path("favicon.ico", probes.favicon, name="favicon"),
     path("healthz", probes.healthz, name="healthz"),
     path("readyz", probes.readyz, name="readyz"),
 ]

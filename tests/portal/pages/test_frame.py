@@ -116,6 +116,7 @@ def test_a_fault_of_ours_is_a_plain_page_with_the_trace_id(alice: Client, monkey
 
 def test_the_process_answers_probes_without_a_session(db: None) -> None:
     assert Client().get("/healthz").content == b"ok\n"
+    assert Client().get("/favicon.ico")["Location"] == "/static/icons/favicon.svg"
     assert Client().get("/readyz").json() == {"ready": True, "database": True, "redis": True}
 
 

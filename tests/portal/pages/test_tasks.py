@@ -125,6 +125,16 @@ def test_all_matching_means_the_filter_less_the_excluded_ones(alice: Client, wor
     assert Revision.objects.get(pk=work["no_text"].pk).status == Status.NO_TEXT
 
 
+def test_all_matching_never_takes_more_than_was_shown(alice: Client, world: World, work: dict[str, Revision]) -> None:
+    form = {"scope": "all", "filter": "tab=attention", "expected": "2"}
+    add(world, "later.md", Status.FAILED)
+    refused = alice.post("/tasks/retry/", form)
+    assert refused.status_code == 409
+    assert "More tasks match now" in refused.content.decode()
+    assert not Revision.objects.filter(status=Status.PENDING, document__name="later.md").exists()
+    assert alice.post("/tasks/retry/", {**form, "expected": "3"}).status_code == 302
+
+
 def test_a_failure_that_a_newer_revision_has_mended_is_not_retried(alice: Client, work: dict[str, Revision]) -> None:
     old = Revision.objects.get(document__name="mended.pdf", number=1)
     alice.post("/tasks/retry/", {"scope": "all", "filter": ""})
