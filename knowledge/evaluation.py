@@ -27,7 +27,7 @@ from portal.kernel.errors import Invalid
 from portal.kernel.principal import Principal
 
 # Passages asked for: enough to hold the ten best documents.
-PASSAGES = 60
+PASSAGES = 40
 DEPTH = 10
 Progress = Callable[[str, int, int], None]
 

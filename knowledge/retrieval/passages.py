@@ -14,6 +14,8 @@ from knowledge.text import highlight_spans, tokenise
 
 # Two passages that share so much of their words count as one, unless they differ in a number or in what was asked.
 SAME_SHARE = 0.95
+# Texts are taken apart into words only when they share so much of their pairs of characters, which is quick to see.
+SAME_PAIRS = 0.8
 
 _LOAD = """
 WITH {permitted}, asked (passage_id, leaf_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
@@ -76,7 +78,7 @@ def without_copies(
     """The first `limit` passages of which none nearly repeats an earlier one."""
     kept: list[Ranked] = []
     digests: set[str] = set()
-    known: list[frozenset[str]] = []
+    known: list[tuple[frozenset[tuple[str, str]], str]] = []
     asked = frozenset(lexemes)
     for item in ranked:
         if len(kept) == limit:
@@ -84,12 +86,12 @@ def without_copies(
         passage = loaded.get(item.candidate.passage)
         if passage is None or passage.sha256 in digests:
             continue
-        words = frozenset(token.lexeme for token in tokenise(passage.text))
-        if any(_nearly_same(words, other, asked) for other in known):
+        pairs = frozenset(zip(passage.text, passage.text[1:], strict=False))
+        if any(_overlap(pairs, other) > SAME_PAIRS and _same(passage.text, text, asked) for other, text in known):
             continue
         kept.append(item)
         digests.add(passage.sha256)
-        known.append(words)
+        known.append((pairs, passage.text))
     return kept
 
 
@@ -133,9 +135,15 @@ def highlights(text: str, lexemes: Collection[str]) -> tuple[tuple[int, int], ..
     return tuple(highlight_spans(text, lexemes)) if lexemes else ()
 
 
-def _nearly_same(words: frozenset[str], other: frozenset[str], asked: frozenset[str]) -> bool:
-    union = len(words | other)
-    if union == 0 or len(words & other) < SAME_SHARE * union:
+def _overlap(one: frozenset[Any], other: frozenset[Any]) -> float:
+    """Jaccard's measure; 0 when both are empty."""
+    return len(one & other) / (len(one | other) or 1)
+
+
+def _same(text: str, known: str, asked: frozenset[str]) -> bool:
+    words = frozenset(token.lexeme for token in tokenise(text))
+    other = frozenset(token.lexeme for token in tokenise(known))
+    if _overlap(words, other) < SAME_SHARE:
         return False
     differing = words ^ other
     # "TH-01" and "TH-02" differ in one word, and are two answers.
