@@ -147,8 +147,8 @@ class Column:
 
     @property
     def ask_address(self) -> str:
-        """The ask page with exactly these settings."""
-        return f"/ask/?{self._own_settings.encoded([self.base.uid])}#question"
+        """The ask page, asked the same with exactly these settings."""
+        return f"/ask/?{self._own_settings.encoded([self.base.uid], self.query)}"
 
     @property
     def warnings(self) -> list[str]:

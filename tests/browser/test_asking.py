@@ -26,7 +26,7 @@ def test_three_columns_load_on_their_own_and_a_broken_one_can_be_tried_again(
     library: World, open_browser: Callable[..., Any]
 ) -> None:
     page = open_browser(library.alice)
-    broken = []
+    broken: list[Any] = []
 
     def route(request: Any) -> None:
         if "keywords" in (request.request.post_data or "") and not broken:
