@@ -43,7 +43,7 @@ def convex(candidates: Sequence[Candidate], weight: float) -> list[float]:
 
     Both are absolute: neither is stretched to the list's own best. A list in which nothing matches well
     (words of another language, a code that means nothing) so has no say, which min–max normalising gives
-    it (measured: docs/decisions/0012-blend.md). Candidates are complete: each has both scores, whichever
+    it (measured: docs/decisions/0030-blend.md). Candidates are complete: each has both scores, whichever
     list it comes from; where the model is away, words alone count.
     """
     return [
