@@ -132,6 +132,12 @@ def _tagger(data: QueryDict) -> Callable[[Principal, Document], None]:
     return tag
 
 
+def _verb(name: str) -> Callable[[Principal, Document], None]:
+    if name not in VERBS:
+        raise Invalid("Choose what to do with the documents.", code="verb_unknown")
+    return VERBS[name].act
+
+
 @require_POST
 @signed_in
 def bulk(request: PortalRequest, principal: Principal, base: str) -> HttpResponse:
@@ -139,13 +145,7 @@ def bulk(request: PortalRequest, principal: Principal, base: str) -> HttpRespons
     home = access_base(principal, base, Role.EDITOR)
     verb = request.POST.get("verb", "")
     try:
-        act_on = _tagger(request.POST) if verb in {"tag", "untag"} else VERBS[verb].act
-    except KeyError:
-        raise Invalid("There is no such action.", code="verb_unknown") from None
-    except Invalid as error:
-        frame.keep_problem(request, error)
-        return back(request, f"/bases/{home.uid}/documents/")
-    try:
+        act_on = _tagger(request.POST) if verb in {"tag", "untag"} else _verb(verb)
         chosen = list(selected(principal, home, request.POST)[: MOST_AT_ONCE + 1])
         if len(chosen) > MOST_AT_ONCE:
             raise Invalid("Choose at most %(n)s documents at once.", code="too_many", n=MOST_AT_ONCE)

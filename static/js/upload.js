@@ -11,6 +11,9 @@ const OPEN = new Set(["waiting", "sending", "saving", "offline"]);
 const GOOD = new Set(["created", "revision", "reactivated", "skipped"]);
 const ORDER = { failed: 0, offline: 1, sending: 2, saving: 2, waiting: 3 };
 const items = [];
+// On the upload page files wait until the form is sent; elsewhere they go at once.
+const form = document.querySelector("[data-upload-form]");
+let held = Boolean(form);
 
 const size = (bytes) => {
   const units = ["B", "kB", "MB", "GB"];
@@ -66,6 +69,7 @@ function remove(item) {
 }
 
 function again(item) {
+  held = false;
   show(item, "waiting", words.textWaiting);
   pump();
 }
@@ -132,6 +136,7 @@ addEventListener("online", () => {
 });
 
 function pump() {
+  if (held) return;
   const busy = items.filter((item) => item.request).length;
   if (navigator.onLine === false) {
     for (const item of items) if (item.state === "waiting") show(item, "offline", words.textOffline);
@@ -154,11 +159,11 @@ function refresh() {
   sorted.forEach((item, place) => {
     if (list.children[place] !== item.row) list.insertBefore(item.row, list.children[place] ?? null);
   });
-  const title = open.length
-    ? fill(words.textRunning, { done: items.length - open.length, total: items.length })
-    : failed.length
-      ? fill(words.textSome, { ok: good.length, bad: failed.length })
-      : fill(words.textAll, { n: good.length });
+  if (form && !open.length) held = true;
+  let title = fill(words.textAll, { n: good.length });
+  if (open.length && held) title = fill(words.textChosen, { n: open.length });
+  else if (open.length) title = fill(words.textRunning, { done: items.length - open.length, total: items.length });
+  else if (failed.length) title = fill(words.textSome, { ok: good.length, bad: failed.length });
   const heading = tray.querySelector("[data-tray-title]");
   if (heading.textContent !== title) heading.textContent = title;
   tray.querySelector("[data-tray-retry]").hidden = !failed.some((item) => !item.final);
@@ -177,7 +182,7 @@ tray?.querySelector("[data-tray-fold]").addEventListener("click", (event) => {
   event.currentTarget.setAttribute("aria-expanded", String(!folded));
 });
 addEventListener("beforeunload", (event) => {
-  if (!items.some((item) => OPEN.has(item.state))) return;
+  if (held || !items.some((item) => OPEN.has(item.state))) return;
   event.preventDefault();
   event.returnValue = words.textLeave;
 });
@@ -239,11 +244,9 @@ document.addEventListener("click", (event) => {
   picker.click();
 });
 
-const form = document.querySelector("[data-upload-form]");
 const answerOf = () => new FormData(form).get("same_name") ?? "revision";
 for (const input of document.querySelectorAll("[data-files]")) {
   input.addEventListener("change", () => {
-    words.folder = form.elements.folder.value;
     upload(fromInput(input), answerOf());
     input.value = "";
   });
@@ -251,8 +254,16 @@ for (const input of document.querySelectorAll("[data-files]")) {
 form?.addEventListener("submit", (event) => {
   event.preventDefault();
   event.stopImmediatePropagation();
-  if (items.some((item) => item.state === "waiting")) pump();
-  else document.getElementById("files").click();
+  const waiting = items.filter((item) => item.state === "waiting");
+  if (!waiting.length) {
+    document.getElementById("files").click();
+    return;
+  }
+  held = false;
+  words.folder = form.elements.folder.value;
+  for (const item of waiting) item.sameName = answerOf();
+  pump();
+  refresh();
 }, true);
 
 async function walk(entry, prefix, found) {
@@ -308,7 +319,6 @@ if (tray) {
     const found = [];
     for (const entry of entries) await walk(entry, "", found);
     const chosen = found.length ? found : plain.map((file) => ({ file, path: file.name }));
-    if (form) words.folder = form.elements.folder.value;
     if (chosen.length) upload(chosen, form ? answerOf() : "");
   });
 }
