@@ -31,10 +31,14 @@ _TOPIC = re.compile(r"(base|user):([0-9a-z]{1,40})")
 
 @dataclass(slots=True)
 class Subscription:
-    """A followed topic, and the `acl_version` at which it was last found to be allowed."""
+    """A followed topic: the `acl_version` at which it was last found to be allowed, and where following began.
+
+    Events up to number `since` were replayed. Later ones may come in another order than their numbers
+    (several processes send), and each is passed on.
+    """
 
     acl_version: int
-    sent: int
+    since: int
 
 
 class EventsConsumer(AsyncJsonWebsocketConsumer):
@@ -128,7 +132,7 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):
         frame = message["frame"]
         topic = frame["topic"]
         subscription = self.subscriptions.get(topic)
-        if subscription is None or frame["seq"] <= subscription.sent:
+        if subscription is None or frame["seq"] <= subscription.since:
             return
         if await database_sync_to_async(self._version_moved)(subscription):
             version = await database_sync_to_async(self._allowed_at)(topic)
@@ -138,5 +142,4 @@ class EventsConsumer(AsyncJsonWebsocketConsumer):
                 await self.send_json({"type": "denied", "topic": topic})
                 return
             subscription.acl_version = version
-        subscription.sent = frame["seq"]
         await self.send_json(frame)

@@ -213,7 +213,7 @@ def fail_row(row: Revision, error: ArchwayError, outcome: Attempt.Outcome, *, re
             code=error.code,
             stage=row.error_stage,
         )
-        tell_people(row, "revision.failed", reason=str(error))
+        tell_people(row, "revision.failed", reason=row.error_message, reason_params=row.error_params)
     announce(row)
 
 

@@ -16,7 +16,9 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.conf import settings
 from django.db import transaction
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
+from redis.retry import Retry
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +36,16 @@ _client: redis.Redis | None = None
 
 
 def client() -> redis.Redis:
-    """The process-wide Redis client for events, limits and locks."""
+    """The process-wide Redis client for events, limits and locks.
+
+    One quick retry, for connections that a restart broke: every request asks it, so while Redis is away it
+    must say so at once (the library's own pauses add up to four seconds).
+    """
     global _client
     if _client is None:
-        _client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1)
+        _client = redis.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1, retry=Retry(NoBackoff(), 1)
+        )
     return _client
 
 

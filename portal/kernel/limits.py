@@ -29,7 +29,7 @@ if used + earlier * inside >= limit then
   local wait
   if used >= limit then wait = window - (now % window)
   else wait = (inside - (limit - used - 1) / earlier) * window end
-  return math.max(1, math.ceil(wait))
+  return math.floor(wait) + 1
 end
 redis.call('INCR', current)
 redis.call('EXPIRE', current, window * 2)

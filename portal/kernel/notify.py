@@ -29,9 +29,11 @@ SENTENCES: dict[str, str] = {
 
 
 def sentence(kind: str, params: dict[str, Any]) -> str:
-    """The notification in the active language."""
-    worded = {**params, "reason": gettext(str(params["reason"])) if params.get("reason") else ""}
-    return gettext(SENTENCES[kind]) % worded
+    """The notification in the active language; a `reason` may be a message id with `reason_params` to fill it."""
+    reason = gettext(str(params["reason"])) if params.get("reason") else ""
+    if filling := params.get("reason_params"):
+        reason %= filling
+    return gettext(SENTENCES[kind]) % {**params, "reason": reason}
 
 
 def tell(

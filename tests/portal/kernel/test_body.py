@@ -1,0 +1,86 @@
+"""The outermost layer: which path may carry how much, counted while it streams."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from portal.body import BodyLimit, Message, Receive, Scope, Send, limit_for
+
+ORDINARY = settings.ARCHWAY["MAX_BODY_BYTES"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "uploads"),
+    [
+        ("POST", "/api/v1/bases/abc/documents", True),
+        ("POST", "/api/v1/bases/abc/documents/", True),
+        ("POST", "/bases/abc/documents/upload/", True),
+        ("PUT", "/api/v1/bases/abc/documents", False),
+        ("POST", "/api/v1/search", False),
+        ("POST", "/api/v1/bases/abc/documents/x", False),
+        ("POST", "/x/bases/abc/documents", False),
+        ("POST", "/api/v1/bases/a/b/documents", False),
+    ],
+)
+def test_only_uploads_may_be_large(method: str, path: str, uploads: bool) -> None:
+    assert (limit_for(method, path) > ORDINARY) is uploads
+
+
+async def asked(blocks: list[bytes], *, headers: dict[str, str] | None = None, method: str = "POST") -> list[Message]:
+    """What the caller gets when the application echoes how many bytes it read."""
+    sent: list[Message] = []
+    waiting = iter(blocks)
+
+    async def receive() -> Message:
+        block = next(waiting, None)
+        return {"type": "http.request", "body": block or b"", "more_body": block is not None}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                await send({"type": "http.response.start", "status": 500, "headers": []})
+                return
+            size += len(message["body"])
+            more = message["more_body"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": str(size).encode()})
+
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": method,
+        "path": "/api/v1/search",
+        "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
+    }
+    await BodyLimit(application)(scope, receive, send)
+    return sent
+
+
+async def test_a_body_within_the_limit_passes_untouched() -> None:
+    start, body = await asked([b"x" * (ORDINARY // 2)] * 2)
+    assert (start["status"], body["body"]) == (200, str(ORDINARY // 2 * 2).encode())
+
+
+async def test_a_body_above_the_limit_is_refused_once_whatever_the_application_says() -> None:
+    start, body = await asked([b"x" * (ORDINARY // 2)] * 3)
+    problem = json.loads(body["body"])
+    assert (start["status"], problem["code"]) == (413, "too_large")
+    assert (b"connection", b"close") in start["headers"]
+
+
+async def test_a_declared_length_above_the_limit_is_refused_unread() -> None:
+    start, _ = await asked([], headers={"content-length": str(ORDINARY + 1)})
+    assert start["status"] == 413
+
+
+async def test_a_length_that_lies_is_counted_all_the_same() -> None:
+    start, _ = await asked([b"x" * ORDINARY, b"x"], headers={"content-length": "10"})
+    assert start["status"] == 413
