@@ -18,6 +18,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from knowledge import asking, bases, notices
 from knowledge.models import Chunk, Grant, QueryRecord, Role, StoredImage
+from knowledge.pages.document_actions import VERBS
 from knowledge.retrieval.contract import RetrievalRequest
 from portal.kernel import keys, notify
 from portal.kernel.models import Department, Notification, User
@@ -51,8 +52,18 @@ def _addresses() -> list[str]:
     for route, _ in _walk(get_resolver().url_patterns):
         route = re.sub(r"\(\?P<(\w+)>(?:[^()]|\([^()]*\))*\)", r"{\1}", route)
         route = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
-        found.add("/" + _plain(route).replace("//", "/"))
+        address = "/" + _plain(route).replace("//", "/")
+        found.update(address.replace("{verb}", verb) for verb in _verbs_of(address))
     return sorted(found)
+
+
+def _verbs_of(address: str) -> list[str]:
+    """The verbs that a route with `{verb}` takes, each walked by itself."""
+    if "/chunks/{verb}/" in address:
+        return ["confirm", "send-back"]
+    if "/revisions/{number}/{verb}/" in address:
+        return ["retry", "cancel", "roll-back"]
+    return sorted(VERBS)
 
 
 ADDRESSES = _addresses()
@@ -229,7 +240,9 @@ def test_searches_with_foreign_bases_find_nothing(alices: Alices) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", sorted(admin.site._registry, key=lambda m: m._meta.label), ids=lambda m: m._meta.label  # type: ignore[attr-defined]
+    "model",
+    sorted(admin.site._registry, key=lambda m: m._meta.label),
+    ids=lambda m: m._meta.label,  # type: ignore[attr-defined]
 )
 def test_admin_pages_of_foreign_rows_are_absent(alices: Alices, model: Any) -> None:
     world = alices.world
