@@ -26,6 +26,7 @@ from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import page_of, say, signed_in
 from portal.kernel.principal import Principal
 
+VERBS = ("confirm", "send-back")
 PREVIEWED = 20
 # A preview splits while the person waits: about two seconds of work.
 PREVIEW_CHARS = 1_000_000
@@ -120,8 +121,6 @@ def decide(request: PortalRequest, principal: Principal, base: str, document: st
     home, row = open_document(principal, base, document, Role.EDITOR)
     revision = _asked(request, row)
     address = f"/bases/{home.uid}/documents/"
-    if verb not in {"confirm", "send-back"}:
-        raise NotFound("Not found, or you don't have access.")
     try:
         if verb == "confirm":
             lifecycle.confirm(principal, revision)

@@ -18,7 +18,7 @@ from knowledge.access import access_base, visible_documents
 from knowledge.models import Document, KnowledgeBase, Role
 from knowledge.pages import frame, listing
 from knowledge.pages.document_list import row_context
-from portal.kernel.errors import ArchwayError, Conflict, Invalid, NotFound
+from portal.kernel.errors import ArchwayError, Conflict, Invalid
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import back, is_htmx, say, signed_in
 from portal.kernel.principal import Principal
@@ -76,13 +76,10 @@ VERBS = {
 @signed_in
 def act(request: PortalRequest, principal: Principal, base: str, document: str, verb: str) -> HttpResponse:
     """One verb on one document: the row again for htmx, back to the list for everybody else."""
-    chosen = VERBS.get(verb)
     home, row = frame.open_document(principal, base, document, Role.EDITOR)
-    if chosen is None:
-        raise NotFound("Not found, or you don't have access.")
     error: ArchwayError | None = None
     try:
-        chosen.act(principal, row)
+        VERBS[verb].act(principal, row)
     except (Conflict, Invalid) as problem:
         error = problem
     if not is_htmx(request):

@@ -16,7 +16,7 @@ from knowledge.models import Attempt, Document, Revision, Role
 from knowledge.pages.comparing import compare
 from knowledge.pages.document_list import following
 from knowledge.pages.frame import base_frame, open_document, open_revision
-from portal.kernel.errors import ArchwayError, Conflict, Invalid, NotFound
+from portal.kernel.errors import ArchwayError, Conflict, Invalid
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import page_of, say, signed_in
 from portal.kernel.principal import Principal
@@ -118,8 +118,6 @@ def act_on_revision(
     """Make a revision current, queue it again, or stop the work on it."""
     home, row = open_document(principal, base, document, Role.EDITOR)
     revision = open_revision(row, number)
-    if verb not in VERBS:
-        raise NotFound("Not found, or you don't have access.")
     try:
         say(request, VERBS[verb](principal, row, revision))
     except Conflict as error:

@@ -42,10 +42,13 @@ urlpatterns = [
     path(f"{_DOCUMENT}images/<str:key>/", reader.image, name="document-image"),
     path(f"{_DOCUMENT}pages/<int:number>.png", page_pictures.page_picture, name="document-page"),
     path(f"{_DOCUMENT}chunks/", chunk_pages.chunks, name="document-chunks"),
-    path(f"{_DOCUMENT}chunks/<str:verb>/", chunk_pages.decide, name="document-decide"),
+    *[path(f"{_DOCUMENT}chunks/{verb}/", chunk_pages.decide, {"verb": verb}) for verb in chunk_pages.VERBS],
     path(f"{_DOCUMENT}revisions/", revision_pages.revisions, name="document-revisions"),
     path(f"{_DOCUMENT}revisions/<int:number>/compare/", revision_pages.compare_revision, name="revision-compare"),
-    path(f"{_DOCUMENT}revisions/<int:number>/<str:verb>/", revision_pages.act_on_revision, name="revision-act"),
+    *[
+        path(f"{_DOCUMENT}revisions/<int:number>/{verb}/", revision_pages.act_on_revision, {"verb": verb})
+        for verb in revision_pages.VERBS
+    ],
     path(f"{_DOCUMENT}describe/", revision_pages.describe, name="document-describe"),
-    path(f"{_DOCUMENT}<str:verb>/", document_actions.act, name="document-act"),
+    *[path(f"{_DOCUMENT}{verb}/", document_actions.act, {"verb": verb}) for verb in document_actions.VERBS],
 ]
