@@ -29,8 +29,10 @@ class SteppedProvider(EmbeddingProvider):
         self._changed = threading.Condition()
         self._passing: int | None = None
         self.waiting = 0
+        self.pace = 0.0  # seconds that a batch takes
         self.batches: list[list[str]] = []
         self._seen: set[str] = set()
+        self._ended = threading.Event()
 
     def hold_after(self, batches: int) -> None:
         """Let so many more batches pass; hold back all after them until `release`."""
@@ -48,6 +50,7 @@ class SteppedProvider(EmbeddingProvider):
         return self
 
     def __exit__(self, *error: Any) -> None:
+        self._ended.set()
         self.release()
         super().__exit__(*error)
 
@@ -64,6 +67,7 @@ class SteppedProvider(EmbeddingProvider):
                 self.waiting -= 1
                 self.batches.append(body["input"])
                 self._seen.update(body["input"])
+            self._ended.wait(self.pace)
         return super().answer(body)
 
     def _may_pass(self, texts: list[str]) -> bool:
@@ -77,12 +81,17 @@ class SteppedProvider(EmbeddingProvider):
 
 def use(provider: SteppedProvider, base: KnowledgeBase) -> ModelEndpoint:
     """Has `base` embed with `provider`; its vector space is measured at once, so that only documents wait for it."""
+    return embed_with(provider.url, base)
+
+
+def embed_with(url: str, base: KnowledgeBase) -> ModelEndpoint:
+    """The same for a provider of another process."""
     endpoint = ModelEndpoint.objects.create(
-        name=provider.url,
+        name=url,
         kind=ModelEndpoint.Kind.EMBEDDING,
         provider=ModelEndpoint.Provider.OPENAI_COMPATIBLE,
         model_name="stepped",
-        base_url=provider.url,
+        base_url=url,
         timeout_seconds=60,
     )
     space_of(endpoint)
