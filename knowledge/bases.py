@@ -13,6 +13,7 @@ from knowledge import base_settings, lifecycle
 from knowledge.access import visible_bases
 from knowledge.models import Document, Grant, KnowledgeBase, Role
 from portal.gateway.embedding import ensure_local_endpoint
+from portal.gateway.endpoints import embedding_endpoint
 from portal.kernel import audit, limits, notify
 from portal.kernel.errors import Conflict, Denied, Invalid
 from portal.kernel.models import Department, Membership, User, bump_acl
@@ -22,8 +23,10 @@ BREAK_GLASS = timedelta(hours=1)
 
 
 @transaction.atomic
-def create(principal: Principal, *, name: str, description: str = "", sensitive: bool = False) -> KnowledgeBase:
-    """Make a base owned by the asker, searching with the built-in embedding model."""
+def create(
+    principal: Principal, *, name: str, description: str = "", sensitive: bool = False, embedding: str = ""
+) -> KnowledgeBase:
+    """Make a base owned by the asker. `embedding` is the uid of an endpoint; empty: the built-in model."""
     principal.require("kb:manage")
     if principal.base_ids is not None:
         raise Denied("A key that is limited to some bases can not make new ones.", code="key_narrowed")
@@ -33,7 +36,7 @@ def create(principal: Principal, *, name: str, description: str = "", sensitive:
         description=description.strip(),
         sensitive=sensitive,
         config=base_settings.BaseSettings().model_dump(mode="json"),
-        embedding=ensure_local_endpoint(),
+        embedding=embedding_endpoint(principal, embedding) if embedding else ensure_local_endpoint(),
         created_by_id=principal.user_id,
     )
     Grant.objects.create(base=base, user_id=principal.user_id, role=Role.OWNER, created_by_id=principal.user_id)

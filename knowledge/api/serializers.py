@@ -23,14 +23,15 @@ class BaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
     id = serializers.CharField(source="uid", read_only=True)
     role = serializers.CharField(source="my_role", read_only=True)
     documents = serializers.IntegerField(source="document_count", read_only=True)
+    embedding = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True)
     settings = serializers.JSONField(source="config", read_only=True)
     settings_version = serializers.IntegerField(source="config_version", read_only=True)
 
     class Meta:
         model = KnowledgeBase
         fields = [
-            "id", "name", "description", "sensitive", "role", "documents", "settings", "settings_version",
-            "stamp", "created_at",
+            "id", "name", "description", "sensitive", "role", "documents", "embedding", "settings",
+            "settings_version", "stamp", "created_at",
         ]  # fmt: skip
         read_only_fields = ["stamp", "created_at"]
 
@@ -41,6 +42,7 @@ class BaseInput(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=200)
     description = serializers.CharField(required=False, allow_blank=True, default="")
     sensitive = serializers.BooleanField(required=False, default=False)
+    embedding = serializers.CharField(required=False, allow_blank=True, default="")
 
 
 class BaseChange(serializers.Serializer[Any]):

@@ -22,6 +22,7 @@ urlpatterns = [
         views.NotificationView.as_view({"get": "list", "post": "mark_read"}),
         name="api-notifications",
     ),
+    re_path(r"^endpoints/?$", views.EndpointView.as_view({"get": "list"}), name="api-endpoints"),
     re_path(r"^people/?$", views.PeopleView.as_view({"get": "list"}), name="api-people"),
     re_path(r"^audit/?$", views.AuditView.as_view({"get": "list"}), name="api-audit"),
     re_path(r"^schema/?$", SpectacularAPIView.as_view(), name="api-schema"),

@@ -14,6 +14,8 @@ from rest_framework.viewsets import GenericViewSet
 
 from knowledge import notices
 from knowledge.access import visible_bases
+from portal.gateway.endpoints import visible_endpoints
+from portal.gateway.models import ModelEndpoint
 from portal.kernel import keys, notify, people
 from portal.kernel.errors import Denied, Invalid, NotFound
 from portal.kernel.models import ApiKey, AuditEntry, Department, Membership, Notification, User, Workspace
@@ -170,6 +172,28 @@ def require_admin(principal: Principal) -> None:
     """Raise `Denied` unless the asker is an admin of the workspace."""
     if not is_workspace_admin(principal):
         raise Denied("Only an admin of the workspace can do this.", code="not_admin")
+
+
+class EndpointSerializer(serializers.ModelSerializer[ModelEndpoint]):
+    """A model that can be used; nothing of its address or credential."""
+
+    id = serializers.CharField(source="uid", read_only=True)
+
+    class Meta:
+        model = ModelEndpoint
+        fields = ["id", "name", "kind", "provider", "model_name", "is_default"]
+
+
+class EndpointView(GenericViewSet[ModelEndpoint]):
+    """The embedding models that a new base may use."""
+
+    serializer_class = EndpointSerializer
+    read_scopes = ("kb:read",)
+    queryset = ModelEndpoint.objects.none()
+
+    def list(self, request: Request) -> Response:
+        rows = visible_endpoints(asker(request), ModelEndpoint.Kind.EMBEDDING)
+        return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
 
 
 class DepartmentSerializer(serializers.ModelSerializer[Department]):

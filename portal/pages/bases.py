@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.db.models import F
 from django.db.models.expressions import OrderBy
@@ -14,6 +16,8 @@ from knowledge import bases as verbs
 from knowledge import worklist
 from knowledge.access import visible_bases, with_role
 from knowledge.models import Role
+from portal.gateway.endpoints import visible_endpoints
+from portal.gateway.models import ModelEndpoint
 from portal.kernel.errors import ArchwayError
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import page_of, say, signed_in
@@ -32,6 +36,11 @@ class BaseForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=gettext_lazy("What belongs in here, for the people who will search it."),
     )
+    embedding = forms.ChoiceField(
+        label=gettext_lazy("Embedding model"),
+        required=False,
+        help_text=gettext_lazy("It reads the text of documents; models of outside providers get that text."),
+    )
     sensitive = forms.BooleanField(
         label=gettext_lazy("Sensitive"),
         required=False,
@@ -39,6 +48,15 @@ class BaseForm(forms.Form):
             "Admins of the workspace see it only when it is shared with them, or in an emergency with a reason."
         ),
     )
+
+    def __init__(self, principal: Principal, *args: Any) -> None:
+        super().__init__(*args)
+        endpoints = visible_endpoints(principal, ModelEndpoint.Kind.EMBEDDING)
+        choices = [(endpoint.uid, endpoint.name) for endpoint in endpoints]
+        if len(choices) > 1:
+            self.fields["embedding"].choices = choices  # type: ignore[attr-defined]
+        else:
+            del self.fields["embedding"]
 
 
 SORTS = {
@@ -86,7 +104,7 @@ def bases(request: PortalRequest, principal: Principal) -> HttpResponse:
 @signed_in
 def new_base(request: PortalRequest, principal: Principal) -> HttpResponse:
     """The page at `/bases/new/`."""
-    form = BaseForm(request.POST if request.method == "POST" else None)
+    form = BaseForm(principal, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
             base = verbs.create(principal, **form.cleaned_data)

@@ -10,6 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from knowledge.models import Document, Revision
+from portal.gateway.models import ModelEndpoint
 from portal.kernel import keys
 from tests.support.people import World, indexed, put, work_through
 
@@ -208,3 +209,19 @@ def test_a_workspace_admin_adds_a_member_by_user_name(world: World) -> None:
     made = send(admin, "post", "/api/v1/members", {"username": "eve", "role": "member"})
     assert made.status_code == 201
     assert send(admin, "post", "/api/v1/members", {"username": "nobody", "role": "member"}).status_code == 404
+
+
+def test_a_base_can_be_made_with_another_embedding_model_of_the_workspace(world: World, alice: Client) -> None:
+    other = ModelEndpoint.objects.create(
+        workspace=world.workspace, name="Other", kind="embedding", provider="openai_compatible", model_name="m"
+    )
+    foreign = ModelEndpoint.objects.create(
+        workspace=world.elsewhere, name="Eve's", kind="embedding", provider="openai_compatible", model_name="m"
+    )
+    names = [row["name"] for row in alice.get("/api/v1/endpoints").json()["results"]]
+    assert "Other" in names
+    assert "Eve's" not in names
+    made = send(alice, "post", "/api/v1/bases", {"name": "With other", "embedding": other.uid})
+    assert made.json()["embedding"] == other.uid
+    refused = send(alice, "post", "/api/v1/bases", {"name": "With Eve's", "embedding": foreign.uid})
+    assert refused.json()["code"] == "endpoint_unknown"
