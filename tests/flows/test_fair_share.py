@@ -47,6 +47,10 @@ def seconds_until_searchable(world: World, base: KnowledgeBase, word: str) -> fl
     return time.monotonic() - began
 
 
+def wait_until(revision: Revision, status: Revision.Status) -> None:
+    until(lambda: Revision.objects.filter(pk=revision.pk, status=status).exists(), f"{revision} is {status}")
+
+
 def test_one_page_behind_a_huge_document_of_somebody_else_is_searchable_at_once(
     world: World, provider: SteppedProvider, bobs: KnowledgeBase, lone_worker: Running
 ) -> None:
@@ -57,13 +61,13 @@ def test_one_page_behind_a_huge_document_of_somebody_else_is_searchable_at_once(
     assert huge is not None
     behind = {}
     for word, status in (("harmonica", Status.PARSING), ("clarinet", Status.VECTORIZING)):
-        until(lambda status=status: Revision.objects.filter(pk=huge.pk, status=status).exists(), f"it is {status}")
+        wait_until(huge, status)
         behind[status] = seconds_until_searchable(world, bobs, word)
         huge.refresh_from_db()
         assert huge.status in lifecycle.OPEN, "the huge document was ready already: the test says nothing"
     assert max(behind.values()) < alone + 10, f"alone {alone:.1f} s, behind the huge one {behind}"
     lifecycle.cancel(world.principal(world.alice), huge)
-    until(lambda: Revision.objects.filter(pk=huge.pk, status=Status.CANCELLED).exists(), "the worker stops at its step")
+    wait_until(huge, Status.CANCELLED)
     assert not retrieve(
         world.principal(world.alice), RetrievalRequest(query="clerk tray", base_uids=(world.base.uid,))
     ).hits
