@@ -90,7 +90,9 @@ def row_context(principal: Principal, base: KnowledgeBase, document: Document, *
 @require_GET
 @signed_in
 def document_row(request: PortalRequest, principal: Principal, base: str, document: str) -> HttpResponse:
-    """One row of the list, read again when its state has changed."""
+    """One row of the list, read again when its state has changed; nothing for a document that is deleted by now."""
+    if Document.objects.filter(uid=document, base=access_base(principal, base), deleted_at__isnull=False).exists():
+        return HttpResponse()
     home, row = open_document(principal, base, document)
     return render(request, "knowledge/document_row_fragment.html", row_context(principal, home, row))
 
