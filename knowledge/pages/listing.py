@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import urlencode
 
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
@@ -180,9 +180,13 @@ def folders(principal: Principal, base: KnowledgeBase, inside: str) -> list[Fold
         .filter(base=base, folder__startswith=prefix)
         .exclude(folder="")
         .order_by()
-        .values_list("folder", flat=True)
+        .values_list("folder")
+        .annotate(number=Count("pk"))
     )
-    counts = Counter(path[len(prefix) :].split("/", 1)[0] for path in paths if path != inside)
+    counts: Counter[str] = Counter()
+    for path, number in paths:
+        if path != inside:
+            counts[path[len(prefix) :].split("/", 1)[0]] += number
     return [Folder(name, f"{prefix}{name}", number) for name, number in sorted(counts.items()) if name]
 
 
