@@ -208,13 +208,14 @@ class Counts:
 
 def counts(principal: Principal, base: KnowledgeBase) -> Counts:
     """The figures of the summary line, the same as on the list of bases."""
-    rows = with_newest(visible_documents(principal).filter(base=base))
-    return Counts(
-        total=rows.count(),
-        searchable=rows.filter(worklist.searchable()).count(),
-        attention=rows.filter(needs_attention()).count(),
-        running=rows.filter(newest_status__in=lifecycle.OPEN).exclude(_stuck()).count(),
+    found = with_newest(visible_documents(principal).filter(base=base)).aggregate(
+        total=Count("pk"),
+        searchable=Count("pk", filter=worklist.searchable()),
+        attention=Count("pk", filter=needs_attention()),
+        stuck=Count("pk", filter=_stuck()),
+        open=Count("pk", filter=Q(newest_status__in=lifecycle.OPEN)),
     )
+    return Counts(found["total"], found["searchable"], found["attention"], running=found["open"] - found["stuck"])
 
 
 @dataclass(frozen=True, slots=True)
