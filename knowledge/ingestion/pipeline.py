@@ -73,20 +73,27 @@ class Slice:
 
 def work(claim: Claim) -> None:
     """Spend one slice on a claimed revision and leave it in an honest state, whatever happens."""
-    turn = Slice(claim)
     try:
-        _work(turn)
+        _work_to_an_end(claim)
+    except Conflict as error:
+        if error.code != "claim_lost":
+            raise
+        # Noticed at the next write, be it the one that would have said how the slice ended.
+        logger.info("revision %s: claim %s was lost", claim.revision_id, claim.number)
+
+
+def _work_to_an_end(claim: Claim) -> None:
+    """The slice, and what its errors mean for the claim. Raises `Conflict` (claim_lost)."""
+    try:
+        _work(Slice(claim))
     except lifecycle.Cancelled:
         lifecycle.stop(claim)
     except Unavailable as error:
         logger.warning("revision %s waits: %s", claim.revision_id, error.code)
         lifecycle.set_aside(claim, not_before_seconds=AWAY_SECONDS)
-    except Conflict as error:
-        if error.code != "claim_lost":
-            lifecycle.fail(claim, error)
-        else:
-            logger.info("revision %s: claim %s was lost", claim.revision_id, claim.number)
     except ArchwayError as error:
+        if error.code == "claim_lost":
+            raise
         if error.code == "no_text":
             lifecycle.finish(claim, Revision.Status.NO_TEXT, error_code=error.code, error_message=error.message)
         else:

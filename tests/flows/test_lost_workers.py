@@ -8,12 +8,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 from django.conf import settings
+from django.db import connection
+from django.db.models import F
 
 from knowledge import lifecycle, schedule
+from knowledge.ingestion import pipeline
 from knowledge.models import Attempt, Chunk, ChunkVector, Revision
 from knowledge.retrieval.contract import MODES, RetrievalRequest
 from knowledge.retrieval.search import retrieve
@@ -139,6 +143,30 @@ def test_a_worker_paused_past_its_claim_writes_nothing_when_it_wakes(
     assert_whole(revision, CHUNKS)
     outcomes = list(Attempt.objects.filter(revision=revision).order_by("id").values_list("outcome", flat=True))
     assert outcomes == [Attempt.Outcome.LOST, Attempt.Outcome.DONE]
+
+
+class Thief(SteppedProvider):
+    """Is away, and only after somebody else has taken the claim."""
+
+    def answer(self, body: dict[str, Any]) -> tuple[int, str]:
+        if self.batches:
+            Revision.objects.update(claim_no=F("claim_no") + 1)
+            connection.close()
+            return 503, "{}"
+        return super().answer(body)
+
+
+def test_a_model_that_is_away_after_the_claim_was_lost_is_no_error(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Thief() as provider:
+        use(provider, world.base)
+        revision = upload(world, 200)
+        claim = lifecycle.claim("slow", revision.pk)
+        assert claim is not None
+        pipeline.work(claim)
+    assert (state(revision).status, revision.claimed_by, revision.not_before) == (Status.VECTORIZING, "slow", None)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_a_worker_killed_while_vectorising_is_noticed_and_the_work_goes_on_where_it_was(

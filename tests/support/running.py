@@ -48,20 +48,30 @@ class Running:
 
     def __init__(self, program: Program, folder: Path) -> None:
         self._changed = threading.Condition()
+        self._ended = False
         self.lines: list[str] = []
-        self.child = Child(program, folder, self._take)
+        self.child = Child(program, folder, self._take, self._end)
 
     def _take(self, name: str, line: str) -> None:
         with self._changed:
             self.lines.append(line)
             self._changed.notify_all()
 
-    def wait_for(self, part: str, seconds: float = PATIENCE) -> None:
-        """Returns when a line holds `part`; fails with the last lines when none does."""
+    def _end(self, child: Child) -> None:
         with self._changed:
-            if self._changed.wait_for(lambda: any(part in line for line in self.lines), seconds):
+            self._ended = True
+            self._changed.notify_all()
+
+    def wait_for(self, part: str, seconds: float = PATIENCE) -> None:
+        """Returns when a line holds `part`; fails with the last lines when none does, or the program ends first."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._said(part), seconds)
+            if self._said(part):
                 return
         raise AssertionError(f"{self.child.name} did not say {part!r}:\n" + "\n".join(self.lines[-30:]))
+
+    def _said(self, part: str) -> bool:
+        return any(part in line for line in self.lines)
 
     @property
     def pid(self) -> int:
