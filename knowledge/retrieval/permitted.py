@@ -7,7 +7,7 @@ disabled, deleted or superseded meanwhile is gone at the next statement.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet
@@ -93,8 +93,7 @@ def _narrowed(documents: QuerySet[Document], filters: Filters) -> QuerySet[Docum
     if filters.updated_from:
         documents = documents.filter(updated_at__gte=datetime.combine(filters.updated_from, time.min, UTC))
     if filters.updated_to:
-        following = filters.updated_to + timedelta(days=1)
-        documents = documents.filter(updated_at__lt=datetime.combine(following, time.min, UTC))
+        documents = documents.filter(updated_at__lte=datetime.combine(filters.updated_to, time.max, UTC))
     return documents
 
 
