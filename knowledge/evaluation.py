@@ -96,7 +96,9 @@ def measure(
     progress: Progress = lambda what, done, total: None,
 ) -> dict[str, float]:
     """Ask every question of a set in one mode: mean measures, and milliseconds of the whole retrieval."""
-    names = dict(Document.objects.filter(base=base).values_list("uid", "source_key"))
+    # A text that the set holds twice is one document here; its other ids are its tags.
+    rows = Document.objects.filter(base=base).values_list("uid", "source_key", "tags")
+    names = {uid: (key, *tags) for uid, key, tags in rows}
     scores: list[tuple[float, ...]] = []
     times: list[float] = []
     for place, row in enumerate(chosen.queries, 1):
@@ -104,7 +106,7 @@ def measure(
         began = time.perf_counter()
         result = retrieve(principal, request)
         times.append((time.perf_counter() - began) * 1000)
-        ranked = list(dict.fromkeys(names[hit.document] for hit in result.hits))
+        ranked = list(dict.fromkeys(name for hit in result.hits for name in names[hit.document]))
         scores.append(judge(ranked, chosen.judged[row["id"]]))
         progress(mode, place, len(chosen.queries))
     means = np.mean(scores, axis=0) if scores else np.zeros(len(MEASURES))

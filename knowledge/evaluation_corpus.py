@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
-from hashlib import sha256
+from pathlib import Path
 
 from django.db import connection, transaction
 
-from knowledge import base_settings, bases, lifecycle, statistics
-from knowledge.ingestion import embed, store
-from knowledge.ingestion.blocks import Block, ParsedDocument, assemble
-from knowledge.ingestion.split import SplitSettings, split
+from knowledge import bases, intake, lifecycle, statistics
+from knowledge.ingestion import pipeline
 from knowledge.models import Document, KnowledgeBase, Revision
-from portal.gateway.embedding import counter_for, embedder_for, ensure_local_endpoint, space_of
-from portal.gateway.models import EmbeddingSpace
+from portal.gateway.embedding import ensure_local_endpoint
+from portal.kernel.errors import Invalid
 from portal.kernel.models import Membership, User, Workspace
 from portal.kernel.principal import Principal
 
 WORKSPACE = "Evaluation"
 PERSON = "evaluation"
 # Changed when the same corpus would be ingested differently.
-VERSION = "1"
+VERSION = "2"
 _WORKER = "evaluate"
 
 
@@ -66,7 +65,8 @@ def _fill(
     progress: Callable[[str, int, int], None],
 ) -> None:
     """Ingest what is missing: a run broken off goes on where it stopped."""
-    done = set(Document.objects.filter(base=base, active_revision__isnull=False).values_list("source_key", flat=True))
+    rows = Document.objects.filter(base=base, active_revision__isnull=False).values_list("source_key", "tags")
+    done = {name for key, tags in rows for name in (key, *tags)}
     missing = [row for row in documents if row["id"] not in done]
     for place, row in enumerate(missing, len(done) + 1):
         _ingest(principal, base, row)
@@ -78,74 +78,34 @@ def _fill(
 
 
 def _ingest(principal: Principal, base: KnowledgeBase, row: dict[str, str]) -> None:
-    """Split, store, embed and publish one document, by the steps and under the claims of any other."""
-    document, _ = Document.objects.get_or_create(
-        base=base, source_key=row["id"], defaults={"name": (row.get("title") or row["id"])[:400]}
+    """One document through intake, sandbox, parser, splitter, store and model: the way of every upload."""
+    stale = Document.objects.filter(base=base, source_key=row["id"]).first()
+    if stale is not None:
+        stale.delete()
+    with tempfile.TemporaryDirectory(prefix="archway-evaluate-") as folder:
+        path = Path(folder) / "file"
+        path.write_text(row["text"], "utf-8")
+        try:
+            revision = intake.receive(principal, base, path, f"{row['id']}.txt").revision
+        except intake.Duplicate as error:
+            _stand_in(base, row, error.document)
+            return
+    assert revision is not None
+    # A title may hold what no file name may, and it is searched with every leaf.
+    Document.objects.filter(pk=revision.document_id).update(
+        source_key=row["id"], name=(row.get("title") or row["id"])[:400]
     )
-    parsed = _parsed(row)
-    with transaction.atomic():
-        document.revisions.exclude(status=Revision.Status.INDEXED).delete()
-        revision = lifecycle.add_revision(
-            document,
-            created_by_id=None,
-            file="",
-            file_name=document.name,
-            sha256=sha256(parsed.text.encode("utf-8")).hexdigest(),
-            mime=parsed.mime,
-            size=len(parsed.text.encode("utf-8")),
-        )
-        claim = lifecycle.claim(_WORKER, revision.pk)
-    assert claim is not None
-    endpoint = base.embedding
-    revision = Revision.objects.select_related("document").get(pk=revision.pk)
-    space = space_of(endpoint)
-    splitting = base_settings.read(base.config).splitting
-    passages = split(
-        parsed,
-        counter_for(endpoint),
-        SplitSettings(passage_tokens=splitting.passage_tokens, leaf_tokens=splitting.leaf_tokens),
-    )
-    leaves = store.write_chunks(revision, claim.number, passages)
-    lifecycle.advance(claim, Revision.Status.VECTORIZING, stage="embed", chunk_count=leaves, space=space)
-    _reuse(revision, claim.number, space, base.workspace_id)
-    embed.embed_and_store(
-        revision,
-        claim.number,
-        space,
-        embedder_for(endpoint),
-        total=leaves,
-        on_progress=lambda done: None,
-        is_over=lambda: False,
-    )
-    lifecycle.publish(claim)
-
-
-def _reuse(revision: Revision, claim_no: int, space: EmbeddingSpace, workspace_id: int) -> None:
-    """Take over the vectors of equal leaves of the same document in other sets: several share a corpus."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        store.hold_claim(revision.pk, claim_no)
-        cursor.execute(
-            """
-            INSERT INTO knowledge_chunkvector (chunk_id, revision_id, space_id, halfvec, bits)
-            SELECT DISTINCT ON (leaf.id) leaf.id, leaf.revision_id, v.space_id, v.halfvec, v.bits
-              FROM knowledge_chunk leaf
-              JOIN knowledge_knowledgebase b ON b.workspace_id = %(workspace)s
-              JOIN knowledge_document d ON d.base_id = b.id AND d.source_key = %(key)s
-              JOIN knowledge_revision r ON r.document_id = d.id AND r.id <> leaf.revision_id
-              JOIN knowledge_chunk old ON old.revision_id = r.id AND old.level = 'leaf' AND old.sha256 = leaf.sha256
-              JOIN knowledge_chunkvector v ON v.chunk_id = old.id AND v.space_id = %(space)s
-             WHERE leaf.revision_id = %(revision)s AND leaf.level = 'leaf'
-            ON CONFLICT (chunk_id, space_id) DO NOTHING
-            """,
-            {
-                "workspace": workspace_id,
-                "key": revision.document.source_key,
-                "space": space.pk,
-                "revision": revision.pk,
-            },
+    while claim := lifecycle.claim(_WORKER, revision.pk):
+        pipeline.work(claim)
+    revision.refresh_from_db()
+    if revision.status != Revision.Status.INDEXED:
+        raise Invalid(
+            "Document %(id)s of the set could not be read: %(reason)s", id=row["id"], reason=revision.error_message
         )
 
 
-def _parsed(row: dict[str, str]) -> ParsedDocument:
-    """The text by paragraphs. The title is the document's name, which is searched with every leaf."""
-    return assemble("text/plain", [Block("paragraph", paragraph) for paragraph in row["text"].split("\n\n")])
+def _stand_in(base: KnowledgeBase, row: dict[str, str], same: Document) -> None:
+    """Sets hold some texts twice, a base never does: the second id is noted on the document that holds the text."""
+    document = Document.objects.get(pk=same.pk, base=base)
+    document.tags = [*document.tags, row["id"]]
+    document.save(update_fields=["tags"])
