@@ -115,3 +115,12 @@ def test_scopes_must_be_known_and_at_least_one(world: World, scopes: list[str], 
 )
 def test_both_headers_carry_a_key(authorization: str, api_key: str, secret: str | None) -> None:
     assert keys.secret_from_headers(authorization, api_key) == secret
+
+
+def test_a_key_made_by_a_key_ends_no_later_and_asks_no_faster(world: World) -> None:
+    soon = timezone.now() + timedelta(hours=1)
+    maker, _ = keys.create(
+        world.principal(world.alice), name="maker", scopes=["kb:read"], expires_at=soon, per_minute=5
+    )
+    child, _ = keys.create(for_key(maker), name="child", scopes=["kb:read"], per_minute=500)
+    assert (child.expires_at, child.per_minute) == (soon, 5)

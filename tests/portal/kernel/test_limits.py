@@ -125,3 +125,24 @@ def test_a_forged_forwarding_header_gives_no_fresh_allowance(world: World, monke
         for number in range(4)
     ]
     assert codes[2:] == [429, 429]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        ("2001:db8:0:1::1", "2001:db8:0:1:ffff::9", True),
+        ("2001:db8:0:1::1", "2001:db8:0:2::1", False),
+        ("::ffff:198.51.100.1", "198.51.100.1", True),
+        ("198.51.100.1", "198.51.100.2", False),
+        ("not an address", "not an address", True),
+    ],
+)
+def test_addresses_of_one_customer_count_together(subject: str, one: str, other: str, together: bool) -> None:
+    limits.hit_address(subject, one, 1)
+    if together:
+        with pytest.raises(TooMany):
+            limits.hit_address(subject, other, 1)
+    else:
+        limits.hit_address(subject, other, 1)
+    with pytest.raises(TooMany):
+        limits.hit_address(subject, other, 1)
