@@ -38,7 +38,7 @@ def sweep() -> int:
                 row.save(update_fields=["claim_no"])
                 cancel_row(row)
             else:
-                retry = row.attempts < settings.ARCHWAY["MAX_ATTEMPTS"]
+                retry = row.tries < settings.ARCHWAY["MAX_ATTEMPTS"]
                 fail_row(row, error, Attempt.Outcome.LOST, retry=retry)
             count += 1
         if somebody_waits():

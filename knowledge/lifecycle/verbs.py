@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from knowledge.lifecycle.announcing import announce, announce_id, wake
@@ -22,7 +23,7 @@ def retry(principal: Principal, revision: Revision) -> None:
     _no_open_sibling(revision)
     moved = Revision.objects.filter(pk=revision.pk, status__in=RETRYABLE).update(
         status=Status.PENDING,
-        attempts=0,
+        attempts_before=F("attempts"),
         not_before=None,
         cancel_requested=False,
         claimed_by="",
@@ -65,7 +66,12 @@ def cancel(principal: Principal, revision: Revision) -> None:
 def confirm(principal: Principal, revision: Revision) -> None:
     """Let a reviewed revision go on to vectorizing."""
     moved = Revision.objects.filter(pk=revision.pk, status=Status.REVIEW).update(
-        status=Status.PENDING, stage="embed", attempts=0, queued_at=timezone.now(), finished_at=None, served_at=None
+        status=Status.PENDING,
+        stage="embed",
+        attempts_before=F("attempts"),
+        queued_at=timezone.now(),
+        finished_at=None,
+        served_at=None,
     )
     if moved != 1:
         raise Conflict("This revision does not wait for a review.", code="not_in_review")

@@ -187,7 +187,7 @@ def touch(base_id: int) -> None:
 def fail(claim: Claim, error: ArchwayError) -> None:
     """End the attempt with an error. What helps by trying again is queued again, at most three times."""
     row = lock(claim)
-    retry = error.retryable and row.attempts < settings.ARCHWAY["MAX_ATTEMPTS"]
+    retry = error.retryable and row.tries < settings.ARCHWAY["MAX_ATTEMPTS"]
     fail_row(row, error, Attempt.Outcome.FAILED, retry=retry)
 
 
@@ -199,7 +199,7 @@ def fail_row(row: Revision, error: ArchwayError, outcome: Attempt.Outcome, *, re
     end_attempt(row, outcome, error)
     if retry:
         row.status = Status.PENDING
-        row.not_before = timezone.now() + timedelta(seconds=5 * 2**row.attempts)
+        row.not_before = timezone.now() + timedelta(seconds=5 * 2**row.tries)
     else:
         row.status, row.finished_at = Status.FAILED, timezone.now()
     row.save()

@@ -86,6 +86,8 @@ class Revision(PublicId):
     served_at = models.DateTimeField(null=True, editable=False)
     heartbeat_at = models.DateTimeField(null=True, editable=False)
     attempts = models.PositiveSmallIntegerField(_("attempts"), default=0, editable=False)
+    # Attempts made before a person last queued it: the number of an attempt only grows, the three tries start anew.
+    attempts_before = models.PositiveSmallIntegerField(default=0, editable=False)
     not_before = models.DateTimeField(null=True, editable=False)
     queued_at = models.DateTimeField(_("queued"), auto_now_add=True)
     started_at = models.DateTimeField(_("started"), null=True, editable=False)
@@ -114,6 +116,11 @@ class Revision(PublicId):
 
     RUNNING = (Status.PARSING, Status.SEGMENTING, Status.VECTORIZING)
     OPEN = (Status.PENDING, *RUNNING)
+
+    @property
+    def tries(self) -> int:
+        """Attempts since a person last queued it."""
+        return self.attempts - self.attempts_before
 
     class Meta:
         verbose_name = _("revision")

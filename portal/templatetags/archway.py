@@ -42,6 +42,7 @@ STAGES = {
 UNITS = {
     "page": gettext_lazy("pages"),
     "chunk": gettext_lazy("chunks"),
+    "passage": gettext_lazy("passages"),
     "block": gettext_lazy("blocks"),
     "row": gettext_lazy("rows"),
     "sheet": gettext_lazy("sheets"),

@@ -45,6 +45,8 @@ def code_folders() -> list[Path]:
     for name in ("stdlib", "platstdlib", "purelib", "platlib"):
         folders.append(Path(sysconfig.get_paths()[name]))
     folders += [Path(sys.base_prefix) / "lib", Path("/usr/lib"), Path("/usr/local/lib"), Path("/lib"), Path("/lib64")]
+    # PDFium draws letters of fonts that a file does not bring with those of the system.
+    folders += [Path("/usr/share/fonts"), Path("/usr/local/share/fonts")]
     ours = Path(__file__).resolve().parents[3]
     folders += [child for child in ours.iterdir() if (child / "__init__.py").exists()]
     folders += [Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
