@@ -99,6 +99,17 @@ def searchable_documents(principal: Principal) -> QuerySet[Document]:
     return visible_documents(principal).filter(enabled=True, active_revision__isnull=False)
 
 
+def closed_bases(principal: Principal) -> QuerySet[KnowledgeBase]:
+    """Of the bases of the workspace, deleted ones too, those whose names and words stay hidden even from an admin.
+
+    Sensitive ones without a grant, and what lies outside the list of a key.
+    """
+    closed = Q(sensitive=True) & ~Q(id__in=_live_grants(principal).values("base_id"))
+    if principal.base_ids is not None:
+        closed |= ~Q(id__in=principal.base_ids)
+    return KnowledgeBase.objects.filter(closed, workspace_id=principal.workspace_id)
+
+
 def all_visible(principal: Principal, base_ids: list[int]) -> bool:
     """Whether text copied out of these bases may still be shown: only while every one of them is visible."""
     wanted = set(base_ids)

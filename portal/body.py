@@ -14,13 +14,10 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-from django.contrib.sessions.backends.db import SessionStore
-from django.utils.crypto import constant_time_compare
 
 from portal.kernel import keys
 from portal.kernel.errors import ArchwayError, TooLarge, Unauthenticated
-from portal.kernel.models import User
+from portal.kernel.sessions import person_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -47,7 +44,8 @@ class BodyLimit:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in {"GET", "HEAD", "OPTIONS"}:
+        # Whatever the method: Django reads a body of GET to its end as well.
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         limit = limit_for(scope["method"], scope["path"])
@@ -116,8 +114,4 @@ def _is_somebody(headers: dict[str, str]) -> bool:
         cookie = SimpleCookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
     except CookieError:
         return False
-    session = SessionStore(cookie.value) if cookie else None
-    if session is None or session.get(BACKEND_SESSION_KEY) is None:
-        return False
-    user = User.objects.filter(pk=str(session.get(SESSION_KEY)), is_active=True).first()
-    return user is not None and constant_time_compare(session.get(HASH_SESSION_KEY, ""), user.get_session_auth_hash())
+    return cookie is not None and person_of(cookie.value) is not None

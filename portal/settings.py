@@ -278,6 +278,7 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = _env("ARCHWAY_MAIL_FROM", "archway@localhost")
 
 # -- browser security -----------------------------------------------------------------------------
+SESSION_ENGINE = "portal.kernel.sessions"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
@@ -293,7 +294,7 @@ X_FRAME_OPTIONS = "DENY"
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["portal.kernel.rest.PrincipalAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["portal.kernel.rest.HasPrincipal"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["portal.kernel.rest.JsonParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PAGINATION_CLASS": "portal.kernel.rest.Pages",
     "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],

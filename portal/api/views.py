@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from knowledge import notices
-from knowledge.access import visible_bases
+from knowledge.access import closed_bases, visible_bases
 from portal.gateway.endpoints import visible_endpoints
 from portal.gateway.models import ModelEndpoint
 from portal.kernel import keys, notify, people
@@ -91,9 +91,13 @@ class KeyInput(serializers.Serializer[Any]):
 
 
 class KeyViewSet(GenericViewSet[ApiKey]):
-    """The asker's keys (a workspace admin sees all). The secret is in the answer to POST and nowhere else."""
+    """The asker's keys (a workspace admin sees all). The secret is in the answer to POST and nowhere else.
+
+    For people, and for keys with the scope `admin`: a key that leaks must not outlive its end in another one.
+    """
 
     serializer_class = KeySerializer
+    read_scopes = write_scopes = ("admin",)
     lookup_url_kwarg = "key"
     queryset = ApiKey.objects.none()
 
@@ -372,7 +376,10 @@ class AuditSerializer(serializers.ModelSerializer[AuditEntry]):
 
 
 class AuditView(GenericViewSet[AuditEntry]):
-    """The audit log of the workspace, for its admins; `?action=grant.` filters by prefix."""
+    """The audit log of the workspace, for its admins; `?action=grant.` filters by prefix.
+
+    Of what happened in a base that is closed to the asker, `detail` is left empty: it holds names and words.
+    """
 
     serializer_class = AuditSerializer
     read_scopes = ("admin",)
@@ -384,4 +391,9 @@ class AuditView(GenericViewSet[AuditEntry]):
         rows = AuditEntry.objects.filter(workspace_id=principal.workspace_id).select_related("actor")
         if action := request.query_params.get("action"):
             rows = rows.filter(action__startswith=action)
-        return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
+        page: Any = self.paginate_queryset(rows)
+        closed = set(closed_bases(principal).values_list("id", flat=True))
+        for row in page:
+            if not closed.isdisjoint(row.base_ids):
+                row.detail = {}
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)

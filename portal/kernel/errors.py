@@ -62,6 +62,16 @@ class Invalid(ArchwayError):
     default_code = "invalid"
 
 
+class Unreadable(Invalid):
+    """A request that no program of good will sends: characters or numbers that no column holds."""
+
+    status = 400
+    default_code = "bad_request"
+
+    def __init__(self) -> None:
+        super().__init__("This request can not be understood.")
+
+
 class Conflict(ArchwayError):
     """The thing has moved on since the caller looked (lost claim, duplicate, concurrent edit)."""
 

@@ -46,6 +46,7 @@ def create(
 
     `base_ids` must be bases that the asker sees: the caller takes them from `visible_bases`. Raises
     `Denied` when a key asks for more scopes than the key that makes it, or for `admin` without being one.
+    A key made by a key ends no later and asks no faster.
     """
     unknown = sorted(set(scopes) - ALL_SCOPES)
     if unknown:
@@ -56,6 +57,11 @@ def create(
         raise Denied("A key can not have more rights than the person or key that makes it.", code="scope_too_wide")
     if principal.base_ids is not None:
         base_ids = principal.base_ids if base_ids is None else set(base_ids) & principal.base_ids
+    expires_at = expires_at or timezone.now() + DEFAULT_LIFE
+    if principal.key_id is not None:
+        maker = ApiKey.objects.get(pk=principal.key_id)
+        expires_at = min(expires_at, maker.expires_at or expires_at)
+        per_minute = min(per_minute, maker.per_minute)
     secret = PREFIX + secrets.token_urlsafe(32)
     key = ApiKey.objects.create(
         workspace_id=principal.workspace_id,
@@ -65,7 +71,7 @@ def create(
         digest=_digest(secret),
         scopes=sorted(scopes),
         base_ids=None if base_ids is None else sorted(base_ids),
-        expires_at=expires_at or timezone.now() + DEFAULT_LIFE,
+        expires_at=expires_at,
         per_minute=per_minute,
     )
     audit.record(principal, "key.create", key, prefix=key.prefix, scopes=key.scopes)

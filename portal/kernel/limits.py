@@ -53,6 +53,21 @@ def hit(name: str, subject: str, limit: int, window: int = 60) -> None:
         raise TooMany("Too many requests; try again in %(seconds)s seconds.", retry_after=wait, seconds=wait)
 
 
+def hit_address(name: str, address: str, limit: int, window: int = 60) -> None:
+    """Count one request from an address; raises as `hit`.
+
+    Of IPv6 the first 64 bits count: that much one customer is given, with 2^64 addresses in it to change between.
+    """
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        hit(name, address, limit, window)
+        return
+    if isinstance(parsed, ipaddress.IPv6Address):
+        parsed = parsed.ipv4_mapped or ipaddress.ip_network((int(parsed) >> 64 << 64, 64)).network_address
+    hit(name, str(parsed), limit, window)
+
+
 def client_address(peer: str, forwarded_for: str, trusted: Sequence[str] | None = None) -> str:
     """The address of the caller: the rightmost of `X-Forwarded-For` that is not one of our own proxies.
 

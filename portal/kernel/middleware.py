@@ -9,6 +9,7 @@ from typing import cast
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.db import DataError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.middleware.locale import LocaleMiddleware
 from django.shortcuts import render
@@ -16,7 +17,7 @@ from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 
 from portal.kernel import keys, limits
-from portal.kernel.errors import ArchwayError, TooMany
+from portal.kernel.errors import ArchwayError, TooMany, Unreadable
 from portal.kernel.logging import trace
 from portal.kernel.models import User
 from portal.kernel.principal import Principal, for_user
@@ -126,8 +127,8 @@ class RateLimitMiddleware:
             try:
                 if typed.principal:
                     limits.hit("person", str(typed.principal.user_id), settings.ARCHWAY["RATE_PER_PERSON"])
-                elif not has_secret(request):
-                    limits.hit("address", typed.address, settings.ARCHWAY["RATE_PER_ADDRESS"])
+                elif not (is_program(request.path) and has_secret(request)):
+                    limits.hit_address("address", typed.address, settings.ARCHWAY["RATE_PER_ADDRESS"])
             except TooMany as error:
                 return error_response(request, error)
         return self.get_response(request)
@@ -137,9 +138,17 @@ class ErrorMiddleware(MiddlewareMixin):
     """Translates the error family, once, for pages and plain views (REST views do it in `rest.problem`)."""
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, DataError):
+            exception = unreadable(exception)
         if isinstance(exception, ArchwayError):
             return error_response(request, exception)
         return None
+
+
+def unreadable(error: DataError) -> Unreadable:
+    """A value that PostgreSQL takes for no value (NUL in an address, a number past its column): the caller's fault."""
+    logger.warning("the database refused a value: %s", type(error.__cause__ or error).__name__, exc_info=error)
+    return Unreadable()
 
 
 def has_secret(request: HttpRequest) -> bool:

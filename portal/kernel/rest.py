@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, cast
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
+from django.db import DataError
 from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.authentication import BaseAuthentication, CSRFCheck
 from rest_framework.pagination import PageNumberPagination
+from rest_framework.parsers import JSONParser
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.kernel import keys, limits
 from portal.kernel.errors import ArchwayError, Denied, Invalid, NotFound, TooLarge, TooMany, Unauthenticated
-from portal.kernel.middleware import PortalRequest, problem_body
+from portal.kernel.middleware import PortalRequest, problem_body, unreadable
 from portal.kernel.models import ApiKey, User
 from portal.kernel.principal import Principal, for_key
 
@@ -43,7 +45,7 @@ class PrincipalAuthentication(BaseAuthentication):
             try:
                 key: ApiKey = keys.authenticate(secret)
             except Unauthenticated:
-                limits.hit("address", django_request.address, settings.ARCHWAY["RATE_PER_ADDRESS"])
+                limits.hit_address("address", django_request.address, settings.ARCHWAY["RATE_PER_ADDRESS"])
                 raise
             principal = for_key(key)
             limits.hit("key", str(key.pk), key.per_minute)
@@ -81,6 +83,16 @@ class HasPrincipal(BasePermission):
         return True
 
 
+class JsonParser(JSONParser):
+    """JSON as people and programs write it: nesting that exhausts the interpreter is no JSON."""
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError as error:
+            raise exceptions.ParseError from error
+
+
 class Pages(PageNumberPagination):
     """`?page=2&size=50`; size at most 200."""
 
@@ -109,6 +121,8 @@ def problem(error: Exception, context: dict[str, Any]) -> Response | None:
 def _mapped(error: Exception) -> ArchwayError | None:
     if isinstance(error, ArchwayError):
         return error
+    if isinstance(error, DataError):
+        return unreadable(error)
     if isinstance(error, Http404 | exceptions.NotFound):
         return NotFound("Not found, or you don't have access.")
     if isinstance(error, PermissionDenied | exceptions.PermissionDenied):

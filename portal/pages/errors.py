@@ -7,7 +7,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import get_language
 
 from portal.context import theme_of
-from portal.kernel.errors import ArchwayError, Denied, Invalid, NotFound, Unavailable
+from portal.kernel.errors import Denied, NotFound, Unavailable, Unreadable
 from portal.kernel.middleware import error_response, is_program, problem_body
 
 
@@ -23,9 +23,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """400, for what Django itself refuses."""
-    error: ArchwayError = Invalid("This request can not be understood.", code="bad_request")
-    error.status = 400  # type: ignore[misc]
-    return error_response(request, error)
+    return error_response(request, Unreadable())
 
 
 def form_expired(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -74,8 +74,9 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 def _count_attempt(request: PortalRequest, name: str) -> None:
     allowed = settings.ARCHWAY["RATE_SIGN_IN"]
-    limits.hit("sign-in-address", request.address, allowed * ADDRESS_FACTOR, WINDOW)
-    limits.hit("sign-in-account", name.strip().casefold(), allowed, WINDOW)
+    limits.hit_address("sign-in-address", request.address, allowed * ADDRESS_FACTOR, WINDOW)
+    # As the database compares names: there a dotless i is an I as well.
+    limits.hit("sign-in-account", name.strip().upper().casefold(), allowed, WINDOW)
 
 
 def _too_many(seconds: int) -> str:

@@ -84,3 +84,9 @@ async def test_a_declared_length_above_the_limit_is_refused_unread() -> None:
 async def test_a_length_that_lies_is_counted_all_the_same() -> None:
     start, _ = await asked([b"x" * ORDINARY, b"x"], headers={"content-length": "10"})
     assert start["status"] == 413
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
+async def test_no_method_carries_more(method: str) -> None:
+    start, _ = await asked([b"x" * (ORDINARY // 2)] * 3, method=method)
+    assert start["status"] == 413
