@@ -12,7 +12,7 @@ from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import action, display
 
 from knowledge import bases, documents, lifecycle
-from knowledge.access import deleted_documents, visible_bases, visible_documents
+from knowledge.access import closed_bases, deleted_documents, visible_bases, visible_documents
 from knowledge.api.serializers import reason_of
 from knowledge.models import (
     Attempt,
@@ -26,9 +26,11 @@ from knowledge.models import (
     QueryRecord,
     Revision,
     RevisionTerms,
+    Role,
     StoredImage,
 )
 from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
+from portal.kernel.models import AuditEntry
 
 TONES = {
     "pending": "info",
@@ -54,9 +56,12 @@ class KnowledgeAdmin(ScopedAdmin):
 
 
 def seen_bases(request: HttpRequest) -> QuerySet[KnowledgeBase]:
-    """An admin's bases; for an operator, the ordinary bases of all workspaces besides."""
+    """The bases that an admin manages; for an operator, the ordinary bases of all workspaces besides.
+
+    All that is listed can be changed here, so a sensitive base that is merely shared for reading is not.
+    """
     principal = asker(request)
-    own = visible_bases(principal) if principal else KnowledgeBase.objects.none()
+    own = visible_bases(principal, Role.OWNER) if principal else KnowledgeBase.objects.none()
     if not is_operator(request):
         return own
     ordinary = KnowledgeBase.objects.filter(sensitive=False, deleted_at__isnull=True)
@@ -97,6 +102,36 @@ class KnowledgeBaseAdmin(KnowledgeAdmin):
     @action(description=_("Delete with all documents"))
     def delete_chosen(self, request: HttpRequest, rows: QuerySet[KnowledgeBase]) -> None:
         self.each(request, rows, bases.delete, _("%(count)s deleted."))  # type: ignore[arg-type]
+
+
+@register(AuditEntry)
+class AuditEntryAdmin(ScopedAdmin):
+    """The audit log: read only, sealed. What happened in a closed base is told without its words."""
+
+    list_display = ["at", "actor", "action", "object_type", "object_id", "door", "sealed"]
+    list_filter = ["door", "object_type", ("at", RangeDateTimeFilter)]
+    search_fields = ["action", "object_id"]
+    list_select_related = ["actor"]
+    fields = ["at", "workspace", "actor", "door", "action", "object_type", "object_id", "detail"]
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        row = super().get_object(request, object_id, from_field)
+        if row is not None and not self._open(request, row):
+            row.detail = {}
+        return row
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        return not lookup.startswith("detail") and super().lookup_allowed(lookup, value, request)
+
+    def _open(self, request: HttpRequest, row: AuditEntry) -> bool:
+        principal = asker(request)
+        if principal is not None and row.workspace_id == principal.workspace_id:
+            return not closed_bases(principal).filter(id__in=row.base_ids).exists()
+        return not KnowledgeBase.objects.filter(id__in=row.base_ids, sensitive=True).exists()
+
+    @display(description=_("sealed"), boolean=True)
+    def sealed(self, row: AuditEntry) -> bool:
+        return bool(row.seal)
 
 
 @register(Grant)

@@ -32,7 +32,7 @@ def create(
         raise Denied("A key that is limited to some bases can not make new ones.", code="key_narrowed")
     base = KnowledgeBase.objects.create(
         workspace_id=principal.workspace_id,
-        name=_free(principal.workspace_id, name),
+        name=_free(principal, name),
         description=description.strip(),
         sensitive=sensitive,
         config=base_settings.BaseSettings().model_dump(mode="json"),
@@ -45,11 +45,12 @@ def create(
     return base
 
 
-def _free(workspace_id: int, name: str, besides: KnowledgeBase | None = None) -> str:
+def _free(principal: Principal, name: str, besides: KnowledgeBase | None = None) -> str:
+    """The name as it is kept; `Conflict` when a base that the asker sees has it. Others' names stay theirs to know."""
     cleaned = " ".join(name.split())[:200]
     if not cleaned:
         raise Invalid("Give the knowledge base a name.", code="name_empty")
-    taken = KnowledgeBase.objects.filter(workspace_id=workspace_id, name=cleaned, deleted_at__isnull=True)
+    taken = visible_bases(principal).filter(name=cleaned)
     if besides is not None:
         taken = taken.exclude(pk=besides.pk)
     if taken.exists():
@@ -70,7 +71,7 @@ def describe(
     row = KnowledgeBase.objects.select_for_update().get(pk=base.pk)
     before = {"name": row.name, "sensitive": row.sensitive}
     if name is not None:
-        row.name = _free(row.workspace_id, name, row)
+        row.name = _free(principal, name, row)
     if description is not None:
         row.description = description.strip()
     if sensitive is not None and sensitive != row.sensitive:
@@ -183,7 +184,7 @@ def break_glass(principal: Principal, uid: str, reason: str) -> KnowledgeBase:
     base = KnowledgeBase.objects.filter(
         uid=uid, workspace_id=principal.workspace_id, sensitive=True, deleted_at__isnull=True
     ).first()
-    if base is None:
+    if base is None or (principal.base_ids is not None and base.pk not in principal.base_ids):
         raise Invalid("There is no sensitive base with this id.", code="not_sensitive")
     if len(reason.strip()) < 10:
         raise Invalid("Say why, in at least ten characters.", code="reason_missing")

@@ -25,6 +25,8 @@ from portal.kernel.errors import ArchwayError, Conflict, Invalid, TooLarge
 from portal.kernel.principal import Principal
 
 SameName = Literal["revision", "keep_both", "skip"]
+# Bytes. A file system takes 255 for a name (" (2)" must still fit), an index entry of PostgreSQL 2,704 in all.
+LONGEST_NAME, LONGEST_FOLDER = 240, 740
 # Controls, and the marks that turn text around: a name must not look like another one.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 
@@ -57,15 +59,19 @@ def clean_path(raw: str) -> tuple[str, str]:
     text = unicodedata.normalize("NFC", _HIDDEN.sub("", raw.replace("\\", "/")))
     parts = [part.strip() for part in text.split("/")]
     kept = [part for part in parts if part and part not in {".", ".."}]
-    name = _shorten(kept[-1]) if kept else "file"
-    return "/".join(kept[:-1])[:800], name
+    name = _shortened(kept[-1], LONGEST_NAME) if kept else "file"
+    return _shortened("/".join(kept[:-1]), LONGEST_FOLDER, keep_suffix=False), name
 
 
-def _shorten(name: str, limit: int = 380) -> str:
-    if len(name) <= limit:
-        return name
-    stem, dot, suffix = name.rpartition(".")
-    return f"{stem[: limit - len(suffix) - 1]}{dot}{suffix}" if dot and len(suffix) < 20 else name[:limit]
+def _shortened(text: str, limit: int, *, keep_suffix: bool = True) -> str:
+    """At most `limit` bytes of UTF-8, cut between characters; what differs stays different, so it is marked."""
+    raw = text.encode()
+    if len(raw) <= limit:
+        return text
+    stem, dot, suffix = text.rpartition(".")
+    tail = dot + suffix if keep_suffix and stem and len(suffix) < 20 else ""
+    mark = f"~{hashlib.sha256(raw).hexdigest()[:8]}{tail}"
+    return raw[: limit - len(mark.encode())].decode(errors="ignore").rstrip(" /") + mark
 
 
 def digest_of(path: Path) -> str:

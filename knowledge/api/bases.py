@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import Count, Q, QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
@@ -36,8 +34,12 @@ class BaseViewSet(GenericViewSet[KnowledgeBase]):
         live = Count("documents", filter=Q(documents__deleted_at__isnull=True))
         return with_role(principal, visible_bases(principal)).annotate(document_count=live).order_by("name")
 
-    def _shown(self, uid: str) -> Any:
-        return self.get_serializer(self.get_queryset().get(uid=uid)).data
+    def _shown(self, uid: str, code: int = status.HTTP_200_OK) -> Response:
+        """The base as it is now; nothing when the change has taken it out of the asker's sight."""
+        row = self.get_queryset().filter(uid=uid).first()
+        if row is None:
+            return Response(status=status.HTTP_204_NO_CONTENT)
+        return Response(self.get_serializer(row).data, status=code)
 
     def list(self, request: Request) -> Response:
         rows = self.get_queryset()
@@ -49,17 +51,17 @@ class BaseViewSet(GenericViewSet[KnowledgeBase]):
     @extend_schema(request=shapes.BaseInput)
     def create(self, request: Request) -> Response:
         base = bases.create(asker(request), **checked(shapes.BaseInput(data=request.data)))
-        return Response(self._shown(base.uid), status=status.HTTP_201_CREATED)
+        return self._shown(base.uid, status.HTTP_201_CREATED)
 
     def retrieve(self, request: Request, base: str) -> Response:
         access_base(asker(request), base)
-        return Response(self._shown(base))
+        return self._shown(base)
 
     @extend_schema(request=shapes.BaseChange)
     def partial_update(self, request: Request, base: str) -> Response:
         row = access_base(asker(request), base, Role.OWNER)
         bases.describe(asker(request), row, **checked(shapes.BaseChange(data=request.data)))
-        return Response(self._shown(base))
+        return self._shown(base)
 
     def destroy(self, request: Request, base: str) -> Response:
         bases.delete(asker(request), access_base(asker(request), base, Role.OWNER))
@@ -71,14 +73,14 @@ class BaseViewSet(GenericViewSet[KnowledgeBase]):
         row = access_base(asker(request), base, Role.OWNER)
         data = checked(shapes.SectionInput(data=request.data))
         bases.save_settings(asker(request), row, section, data["values"], version=data["version"])
-        return Response(self._shown(base))
+        return self._shown(base)
 
     @extend_schema(request=shapes.ReasonInput, responses=shapes.BaseSerializer)
     @action(detail=True, methods=["post"], url_path="break-glass")
     def break_glass(self, request: Request, base: str) -> Response:
         """For workspace admins: open a sensitive base for an hour; its owners are told."""
         bases.break_glass(asker(request), base, checked(shapes.ReasonInput(data=request.data))["reason"])
-        return Response(self._shown(base))
+        return self._shown(base)
 
     @extend_schema(request=shapes.ReasonInput, responses={202: None})
     @action(detail=True, methods=["post"], url_path="ask-access")

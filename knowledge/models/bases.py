@@ -49,8 +49,8 @@ class KnowledgeBase(PublicId):
     class Meta:
         verbose_name = _("knowledge base")
         verbose_name_plural = _("knowledge bases")
-        constraints = [
-            models.UniqueConstraint("workspace", "name", name="base_name_unique", condition=Q(deleted_at__isnull=True))
+        indexes = [
+            models.Index(fields=["workspace", "name"], name="base_by_name", condition=Q(deleted_at__isnull=True))
         ]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Workspaces, departments, people, keys, the audit log and notifications in the admin."""
+"""Workspaces, departments, people, keys and notifications in the admin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from portal.kernel import keys, people
 from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
-from portal.kernel.models import ApiKey, AuditEntry, Department, Membership, Notification, User, Workspace
+from portal.kernel.models import ApiKey, Department, Membership, Notification, User, Workspace
 
 
 @register(Workspace)
@@ -211,20 +211,6 @@ class ApiKeyAdmin(ScopedAdmin):
     @action(description=_("Revoke"))
     def revoke(self, request: HttpRequest, rows: QuerySet[ApiKey]) -> None:
         self.each(request, rows, keys.revoke, _("%(count)s revoked."))  # type: ignore[arg-type]
-
-
-@register(AuditEntry)
-class AuditEntryAdmin(ScopedAdmin):
-    """The audit log: read only, sealed."""
-
-    list_display = ["at", "actor", "action", "object_type", "object_id", "door", "sealed"]
-    list_filter = ["door", "object_type", ("at", RangeDateTimeFilter)]
-    search_fields = ["action", "object_id"]
-    list_select_related = ["actor"]
-
-    @display(description=_("sealed"), boolean=True)
-    def sealed(self, row: AuditEntry) -> bool:
-        return bool(row.seal)
 
 
 @register(Notification)

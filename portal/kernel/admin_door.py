@@ -12,7 +12,9 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.admin import AdminSite
+from django.contrib.admin.utils import flatten
 from django.db.models import Model, QuerySet
+from django.db.models.constants import LOOKUP_SEP
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
@@ -69,6 +71,14 @@ class ScopedAdmin(ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return self.rows(request)
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Only columns that are shown may be asked for: Django would let anybody guess the others letter by letter."""
+        columns = {field.name for field in self.model._meta.get_fields()}
+        shown = {*flatten(self.fields), "id"} if self.fields else columns - set(self.exclude or ())
+        column = lookup.partition(LOOKUP_SEP)[0]
+        hidden = column in columns - shown - {str(name) for name in self.get_list_display(request)}
+        return not hidden and super().lookup_allowed(lookup, value, request)
+
     def has_module_permission(self, request: HttpRequest) -> bool:
         return is_operator(request) if self.operator_only else may_enter(request)
 
@@ -120,8 +130,13 @@ class ScopedAdmin(ModelAdmin):
             raise Http404
         entries = AuditEntry.objects.filter(
             object_type=self.model._meta.model_name, object_id=str(getattr(row, "uid", row.pk))
-        ).select_related("actor")[:200]
-        return super().history_view(request, object_id, {**(extra_context or {}), "audit_entries": entries})
+        )
+        if not is_operator(request):
+            # A person may belong to other workspaces too, whose entries are theirs.
+            principal = asker(request)
+            entries = entries.filter(workspace_id=principal.workspace_id if principal else 0)
+        context = {**(extra_context or {}), "audit_entries": entries.select_related("actor")[:200]}
+        return super().history_view(request, object_id, context)
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
         """Nothing: verbs write the audit log."""

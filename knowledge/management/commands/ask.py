@@ -55,11 +55,11 @@ class Command(BaseCommand):
 
 
 def _bases(principal: Principal, names: list[str]) -> tuple[str, ...]:
-    known = dict(visible_bases(principal).filter(name__in=names).values_list("name", "uid"))
+    known = list(visible_bases(principal).filter(name__in=names).order_by("pk").values_list("name", "uid"))
     for name in names:
-        if name not in known:
+        if name not in dict(known):
             raise CommandError(f"There is no base named {name!r}, or it is not visible to this person.")
-    return tuple(known[name] for name in dict.fromkeys(names))
+    return tuple(uid for name in dict.fromkeys(names) for own, uid in known if own == name)
 
 
 def _as_json(result: RetrievalResult) -> dict[str, Any]:
