@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -9,16 +10,19 @@ from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.sessions.models import Session
 from django.db import connections
 from django.test import Client
+from django.utils import timezone
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
+from channels_app.events import SECONDS_A_CHECK_HOLDS
 from knowledge import bases
 from knowledge.models import Grant
 from portal.kernel import events, keys, people
-from portal.kernel.models import User
+from portal.kernel.models import ApiKey, User
 from tests.support.people import World
 from tests.support.running import PATIENCE, Web, web
 
@@ -211,3 +215,18 @@ async def test_frames_that_are_no_questions_do_no_harm(site: Web, world: World) 
         for topic in ("base:\ud800", "base:\x00", "base:" + "x" * 500):
             assert (await subscribed(bob, topic))["type"] == "denied"
         assert (await subscribed(bob, f"base:{world.base.uid}"))["type"] == "subscribed"
+
+
+async def test_a_socket_ends_with_its_session_and_with_what_ends_by_the_clock(site: Web, world: World) -> None:
+    topic = f"base:{world.base.uid}"
+    cookie = await sync_to_async(cookie_of)(world.bob)
+    secret = await sync_to_async(key_of)(world, world.bob)
+    async with opened(site, Cookie=cookie, Origin=site.url) as browser, opened(site, X_API_Key=secret) as program:
+        for connection in (browser, program):
+            assert (await subscribed(connection, topic))["type"] == "subscribed"
+        await sync_to_async(Session.objects.all().delete)()
+        await sync_to_async(ApiKey.objects.update)(expires_at=timezone.now())
+        await asyncio.sleep(SECONDS_A_CHECK_HOLDS + 0.1)
+        await happens(topic, "not for them any more")
+        for connection in (browser, program):
+            assert (await said(connection))["type"] == "denied"
