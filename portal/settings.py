@@ -174,6 +174,8 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": _database(_database_url) if _database_url else locations.embedded_database()
 }
 DATABASES["default"].setdefault("OPTIONS", {}).setdefault("application_name", _env("ARCHWAY_PROCESS", "archway"))
+# A process that is stopped or loses its network in a transaction must not keep its locks for ever.
+DATABASES["default"]["OPTIONS"].setdefault("options", "-c idle_in_transaction_session_timeout=60s")
 # A connection pool serves threads of the web process; prefork workers close it after every task (no gain).
 if _flag("ARCHWAY_DATABASE_POOL"):
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 10, "timeout": 5}

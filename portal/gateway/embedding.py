@@ -145,7 +145,8 @@ def _through_litellm(endpoint: ModelEndpoint, secret: str, space: str, dimension
         dimensions=dimensions,
         base_url=endpoint.base_url,
         secret=secret,
-        timeout=float(endpoint.timeout_seconds),
+        # A claim must outlive a request that hangs: what waits longer than it loses it.
+        timeout=min(float(endpoint.timeout_seconds), settings.ARCHWAY["CLAIM_TTL"] * 0.7),
     )
 
 
