@@ -75,7 +75,7 @@ _PLACES = (
 
 
 def documents(count: int, sections: int, *, seed: int = 20260101) -> Iterator[tuple[str, str]]:
-    """(name, Markdown) of `count` documents with `sections` sections of about two leaves each.
+    """(name, Markdown) of `count` documents with `sections` sections of about one leaf each.
 
     The same arguments give the same text in every run and on every machine.
     """

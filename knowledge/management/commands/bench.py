@@ -17,7 +17,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True)
         ingestion = kinds.add_parser("ingest", help="ingestion against pure embedding of the same chunks")
-        ingestion.add_argument("--chunks", type=int, default=600)
+        ingestion.add_argument("--chunks", type=int, default=2000)
         ingestion.add_argument("--rounds", type=int, default=3)
         ingestion.add_argument("--json", action="store_true", dest="as_json")
         ingestion.add_argument("--as", dest="username")
