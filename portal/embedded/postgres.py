@@ -235,6 +235,9 @@ class Postgres:
             "log_destination": "stderr",
             "logging_collector": "off",
             "log_min_duration_statement": "2s",
+            # Statements carry their values: words of documents, names, digests. The error alone says what is wrong.
+            "log_min_error_statement": "panic",
+            "log_error_verbosity": "terse",
             "log_checkpoints": "off",
             # Parallel index builds share memory there; containers often give 64 MB.
             "dynamic_shared_memory_type": "posix" if megabytes_free(Path("/dev/shm")) > 1024 else "mmap",  # noqa: S108

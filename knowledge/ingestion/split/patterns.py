@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,6 +15,11 @@ Pattern = Any  # regex.Pattern[str]; the package has no types
 
 _MAX_PATTERNS = 20
 _MAX_PATTERN_CHARS = 500
+# `regex` copies what is repeated at least so often, groups within groups: 99 nested `(?:…)+` fill any memory.
+_MAX_COPIES = 1_000
+_REPEATED = regex.compile(r"\)(?:(\+)|\{(\d+)[^}]*\})")
+# Calls of groups are copied too and recurse without end; in verbose patterns a repeat need not follow its group.
+_REFUSED = regex.compile(r"\(\?(?:R|[+-]?\d|&|P>|[a-zA-Z]*x)")
 _CHARACTER = regex.compile(r"\X")
 
 
@@ -38,13 +44,20 @@ def compiled(patterns: Sequence[str], separators: Sequence[str] = ()) -> list[Pa
     done = [regex.compile(regex.escape(separator)) for separator in separators if separator]
     for pattern in patterns:
         try:
-            if len(pattern) > _MAX_PATTERN_CHARS:
+            if len(pattern) > _MAX_PATTERN_CHARS or _copies(pattern) > _MAX_COPIES or _REFUSED.search(pattern):
                 raise regex.error("too long")
             done.append(regex.compile(pattern, regex.MULTILINE))
         except (regex.error, RecursionError, OverflowError) as error:
             message = "The pattern %(pattern)s is not a valid regular expression."
             raise Invalid(message, code="bad_pattern", pattern=pattern[:80]) from error
     return done
+
+
+def _copies(pattern: str) -> int:
+    """How often the innermost group may be copied, were all repeated groups nested in each other."""
+    return math.prod(
+        2 if found[1] else min(int(found[2][:9]), _MAX_COPIES) + 1 for found in _REPEATED.finditer(pattern)
+    )
 
 
 def matches(pattern: Pattern, text: str, clock: Clock) -> Iterator[tuple[int, int]]:
@@ -54,7 +67,7 @@ def matches(pattern: Pattern, text: str, clock: Clock) -> Iterator[tuple[int, in
             yield match.span()
             if clock.is_over():
                 raise TimeoutError
-    except TimeoutError as error:
+    except (TimeoutError, MemoryError) as error:
         raise _too_slow(pattern) from error
 
 
@@ -62,7 +75,7 @@ def without(pattern: Pattern, text: str, clock: Clock) -> str:
     """`text` without the matches. Raises `Invalid` (`pattern_too_slow`) when the clock runs out."""
     try:
         return str(pattern.sub("", text, timeout=clock.left()))
-    except TimeoutError as error:
+    except (TimeoutError, MemoryError) as error:
         raise _too_slow(pattern) from error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils.translation import gettext as _
 
+from portal.embedded import locations
 from portal.seed import sample_logins, seed
 
 
@@ -17,4 +18,6 @@ class Command(BaseCommand):
         seed()
         self.stdout.write(_("Sign in as one of the sample people:"))
         for name, password in sample_logins().items():
-            self.stdout.write(f"  {name:<10} {password}")
+            # Passwords are for people at a terminal; what goes elsewhere ends in a log (`up` reads the file itself).
+            shown = password if self.stdout.isatty() else locations.sample_logins_file()
+            self.stdout.write(f"  {name:<10} {shown}")

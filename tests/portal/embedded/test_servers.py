@@ -31,6 +31,11 @@ def test_the_database_has_vectors_utc_and_chinese_and_german_letters(pair: Embed
     assert ask(pair, "SHOW listen_addresses") == ""
 
 
+def test_refused_statements_are_logged_without_their_values(pair: EmbeddedServers) -> None:
+    assert ask(pair, "SHOW log_min_error_statement") == "panic"
+    assert ask(pair, "SHOW log_error_verbosity") == "terse"
+
+
 def test_postgres_wants_the_password(pair: EmbeddedServers) -> None:
     with pytest.raises(psycopg.OperationalError, match="password"):
         psycopg.connect(host=str(pair.postgres.socket.parent), port=5432, user="postgres", password="guess")

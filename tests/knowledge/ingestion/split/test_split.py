@@ -209,6 +209,34 @@ def test_a_wrong_pattern_is_named(pattern: str) -> None:
     assert pattern[:80] in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?:" * 99 + "a" + ")+" * 99,
+        "(?>" * 80 + "a" + ")++" * 80,
+        "(?:" * 20 + "a" + "){2}" * 20,
+        "(?:" * 20 + "a" + "){2,3}" * 20,
+        "(?x)" + "(" * 60 + "a" + ") +" * 60,
+        "(?ix:" + "(" * 60 + "a" + ")\n+" * 60 + ")",
+        "(?R)?a",
+        "(?(DEFINE)(?P<q>(?&q)a))(?&q)",
+        "(a(?1)?)",
+        "(?P<q>a(?P>q)*)",
+    ],
+)
+def test_a_pattern_that_would_fill_the_memory_is_refused_unread(pattern: str) -> None:
+    began = time.monotonic()
+    test_a_wrong_pattern_is_named(pattern)
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(?:\d+\.)+ ", r"^第[一二三四]{1,9}条", r"(?i)^(?:part|section) \d+", r"(\d{4}-){2}\d\d"]
+)
+def test_patterns_as_people_write_them_are_taken(pattern: str) -> None:
+    assert split(made(Block("paragraph", "a")), COUNTER, SplitSettings(mode="separators", patterns=(pattern,)))
+
+
 def test_a_pattern_that_never_ends_is_stopped() -> None:
     doc = made(Block("paragraph", "a" * 40 + "!"))
     began = time.monotonic()
