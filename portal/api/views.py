@@ -155,6 +155,12 @@ class NotificationSerializer(serializers.ModelSerializer[Notification]):
         return notify.sentence(row.kind, row.params)
 
 
+class ReadInput(serializers.Serializer[Any]):
+    """Which notifications were read; left out, all of them."""
+
+    ids = serializers.ListField(child=serializers.CharField(), required=False, allow_null=True, default=None)
+
+
 class NotificationView(GenericViewSet[Notification]):
     """The asker's bell; POST marks as read (`{"ids": [...]}`, or all)."""
 
@@ -167,9 +173,8 @@ class NotificationView(GenericViewSet[Notification]):
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     def mark_read(self, request: Request) -> Response:
-        ids = request.data.get("ids") if isinstance(request.data, dict) else None
-        count = notices.mark_read(asker(request), [str(uid) for uid in ids] if isinstance(ids, list) else None)
-        return Response({"read": count})
+        data = checked(ReadInput(data=request.data or {}))
+        return Response({"read": notices.mark_read(asker(request), data["ids"])})
 
 
 def require_admin(principal: Principal) -> None:
