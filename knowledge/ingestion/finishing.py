@@ -11,7 +11,7 @@ from knowledge.ingestion.parsers.characters import storable
 from knowledge.ingestion.parsers.drawing import NO_ALT
 from portal.kernel.errors import ParseError
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\u202d\u202e\ud800-\udfff]")
 
 
 def finished(document: ParsedDocument, context: ParseContext) -> ParsedDocument:

@@ -1,15 +1,16 @@
 """Which characters a parser may hand on: what PostgreSQL, JSON and UTF-8 can store.
 
 NUL and the other control characters are taken out, a lone surrogate becomes U+FFFD, every kind of
-line end becomes `\\n`. Everything else stays as the author wrote it; folding for search is done
-elsewhere.
+line end becomes `\\n`. The two marks that force letters to run backwards are taken out as well: with
+them a text reads as another than it is, wherever it is shown. Everything else stays as the author
+wrote it; folding for search is done elsewhere.
 """
 
 from __future__ import annotations
 
 import re
 
-_UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff\r\x85]")
+_UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202d\u202e\ud800-\udfff\ufffe\uffff\r\x85]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 

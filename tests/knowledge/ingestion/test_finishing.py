@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from knowledge.ingestion.blocks import Block, ParseContext, assemble
 from knowledge.ingestion.finishing import finished
 from portal.kernel.errors import ParseError
+from tests.knowledge.ingestion.parsing import parse
 
 
 @pytest.mark.parametrize("text", ["…", "|  |  |\n|---|---|", "\u200b\u200d", "\u0301\u0302", "[image]"])
@@ -44,3 +47,13 @@ def test_more_text_than_allowed_is_refused() -> None:
     with pytest.raises(ParseError) as caught:
         finished(assemble("m", [Block(kind="paragraph", text="x" * 11)]), ParseContext(max_text=10))
     assert caught.value.code == "too_much_text"
+
+
+@pytest.mark.parametrize("kind", ["txt", "md", "html", "csv", "json"])
+def test_no_line_reads_backwards(kind: str) -> None:
+    line = "open \u202etxt.efas\u202c.exe and \u2067אבג\u2069"
+    written = {"json": json.dumps({"line": line}), "html": line.replace("\u202e", "&#x202e;")}
+    text = finished(parse(written.get(kind, f"{line},x\n"), kind), ParseContext()).text
+    assert "txt.efas" in text
+    assert "\u202e" not in text
+    assert "\u2067אבג\u2069" in text
