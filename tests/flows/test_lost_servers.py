@@ -136,6 +136,7 @@ def test_work_survives_the_death_of_a_server_whole_and_without_doubles(own: Own,
     own.provider.release()
     own.bring_back(name)
     own.wait_until_whole(revision)
+    assert own.state(revision)[0] == "indexed"
 
 
 def test_a_wake_up_that_was_lost_with_valkey_is_sent_again(own: Own) -> None:
