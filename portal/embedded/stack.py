@@ -91,7 +91,9 @@ def _web(listener: socket.socket) -> Program:
     )
 
 
-def _celery(name: str, *arguments: str, level: str = "INFO", with_parent: signal.Signals = signal.SIGQUIT) -> Program:
+def _celery(name: str, *arguments: str, level: str = "INFO", with_parent: signal.Signals = signal.SIGKILL) -> Program:
+    # SIGKILL when the supervisor is killed: a gentler end waits for a broker that is ending too, and what is
+    # lost with it is a wake-up, which the sweeper sends again.
     return Program(
         name=name,
         command=lambda: [

@@ -139,12 +139,18 @@ class Supervisor:
     def _on_stop_signal(self, number: int, frame: FrameType | None) -> None:
         if self._asked is None:
             self._asked = time.monotonic()
+            # Python swallows what a signal raises inside a finaliser; the main loop then finds it here.
+            self._events.put(_stop)
             raise StopRequested
         # Programs like `timeout` send a signal twice; only a later one is a person who loses patience.
         if time.monotonic() - self._asked > IMPATIENCE_SECONDS:
             for service in self._ending:
                 if service.child:
                     service.child.send(service.program.stop[min(1, len(service.program.stop) - 1)][0])
+
+
+def _stop() -> NoReturn:
+    raise StopRequested
 
 
 def run_to_end(program: Program, log_folder: Path, echo: Echo) -> None:
