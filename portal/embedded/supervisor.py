@@ -23,6 +23,8 @@ from portal.kernel.errors import ArchwayError
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 STEADY_SECONDS = 60.0  # having run so long, a program begins its pauses anew
 IMPATIENCE_SECONDS = 1.0
+# A signal that the kernel hands to another thread does not wake this one: no wait is longer than so many seconds.
+LONGEST_WAIT = 1.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Say = Callable[[str], None]
@@ -88,11 +90,12 @@ class Supervisor:
     def run(self) -> NoReturn:
         """Restarts what ends, for ever. `StopRequested` (a signal) is the way out."""
         while True:
-            pause = max(0.0, self._due[0][0] - time.monotonic()) if self._due else None
+            pause = max(0.0, self._due[0][0] - time.monotonic()) if self._due else LONGEST_WAIT
             try:
-                action = self._events.get(timeout=pause)
+                action = self._events.get(timeout=min(pause, LONGEST_WAIT))
             except queue.Empty:
-                self._launch_or_postpone(heapq.heappop(self._due)[2])
+                if self._due and self._due[0][0] <= time.monotonic():
+                    self._launch_or_postpone(heapq.heappop(self._due)[2])
             else:
                 action()
 
