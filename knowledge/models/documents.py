@@ -29,6 +29,16 @@ class Document(PublicId):
     enabled = models.BooleanField(_("enabled"), default=True)
     tags = ArrayField(models.CharField(max_length=60), default=list, blank=True, verbose_name=_("tags"))
     review_date = models.DateField(_("review date"), null=True, blank=True)
+    # Which reminder of this review date was sent: "", "due" or "overdue".
+    review_told = models.CharField(max_length=7, blank=True, editable=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("responsible"),
+    )
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("created by")
@@ -48,6 +58,7 @@ class Document(PublicId):
             models.Index(fields=["base", "-updated_at"], name="document_recent"),
             models.Index(fields=["active_revision"], name="document_active"),
             GinIndex(fields=["tags"], name="document_tags"),
+            models.Index(fields=["review_date"], name="document_review", condition=Q(review_date__isnull=False)),
         ]
 
     def __str__(self) -> str:
