@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import FileResponse
 
 from knowledge import storage
+from knowledge.ingestion.sniff import TEXTS
 from knowledge.models import Revision, StoredImage
 from portal.kernel.errors import NotFound
 
@@ -15,12 +16,15 @@ _SHOWN = {"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"}
 
 
 def download(revision: Revision) -> FileResponse:
-    """The original file under the name it came with, in any language (RFC 6266)."""
+    """The original file under the name it came with, in any language (RFC 6266), as the type that was found in it.
+
+    Texts have none: what a browser shows of a page is the portal's to decide.
+    """
     response = FileResponse(
         storage.open_file(revision.file),
         as_attachment=True,
         filename=revision.file_name,
-        content_type="application/octet-stream",
+        content_type="application/octet-stream" if revision.mime in TEXTS else revision.mime,
     )
     return _guarded(response)
 

@@ -17,7 +17,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from knowledge import lifecycle, storage
-from knowledge.ingestion.parsers import file_type
+from knowledge.ingestion.parsers import BY_EXTENSION, file_type
 from knowledge.ingestion.sniff import sniff
 from knowledge.models import Document, KnowledgeBase, Revision
 from portal.kernel import audit
@@ -102,6 +102,8 @@ def receive(
     if size > settings.ARCHWAY["MAX_UPLOAD_BYTES"]:
         raise _too_large(name, settings.ARCHWAY["MAX_UPLOAD_BYTES"])
     mime = sniff(path, name)
+    if name[1:].lower() in BY_EXTENSION and name.startswith("."):  # ".pdf": the name is missing
+        name = f"file.{file_type(mime).extensions[0]}"
     limit = file_type(mime).limit_mb * 1_048_576
     if size > limit:
         raise _too_large(name, limit)

@@ -55,7 +55,7 @@ CRASHED = "The reader of this file type failed on this file."
 class SandboxLimits:
     """What one file may use. Memory is address space beyond what the loaded reader has itself."""
 
-    memory_mb: int = 1536
+    memory_mb: int = 1200
     cpu_seconds: int = 600
     wall_seconds: float = 1200
     open_files: int = 128

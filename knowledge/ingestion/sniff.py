@@ -43,6 +43,12 @@ BINARY = (
     b"Rar!", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"OggS", b"ID3", b"RIFF", b"\x00\x00\x01\x00", b"SQLite format 3",
     b"\x28\xb5\x2f\xfd", b"II*\x00", b"MM\x00*",
 )  # fmt: skip
+# Names under which nobody should get a file back, whatever lies inside.
+PROGRAMS = frozenset(
+    {"exe", "scr", "pif", "bat", "cmd", "msi", "msp", "dll", "sys", "cpl", "ps1", "vbs", "vbe", "js", "jse", "wsf",
+     "wsh", "hta", "jar", "lnk", "url", "reg", "scf", "sh", "apk"}
+)  # fmt: skip
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head|body|meta|title|div|p|table|h[1-6])\b", re.IGNORECASE)
 _HEADER = re.compile(
     rb"\A(?:From [^\n]*\n)?(?:(?:Received|Return-Path|Delivered-To|From|To|Subject|Date|Message-ID|MIME-Version|"
@@ -61,6 +67,8 @@ def sniff(path: Path, name: str) -> str:
         head = file.read(HEAD)
     if not head:
         raise ParseError("The file is empty.", code="empty_file")
+    if extension_of(name) in PROGRAMS or _hides_its_type(name):
+        raise ParseError("This type of file can not be read.", code="unsupported_type")
     promised = BY_EXTENSION.get(extension_of(name))
     if head.startswith(BINARY) and _is_binary(head):
         raise _mismatch(name) if promised else ParseError("This type of file can not be read.", code="unsupported_type")
@@ -71,10 +79,20 @@ def sniff(path: Path, name: str) -> str:
 
 
 def extension_of(name: str) -> str:
-    """The extension of a file name, lower case, without the dot; control and direction marks do not hide it."""
-    plain = re.sub(r"[\x00-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]", "", name)
-    stem, dot, extension = plain.rpartition(".")
-    return extension.lower() if dot and stem.strip("./\\ ") else ""
+    """The extension of a file name, lower case, without the dot; control and direction marks do not hide it.
+
+    What follows the last dot of "Part 1. Overview" is none.
+    """
+    stem, dot, extension = _UNSEEN.sub("", name).rpartition(".")
+    return extension.lower() if dot and stem.strip("./\\ ") and not re.search(r"\s", extension) else ""
+
+
+def _hides_its_type(name: str) -> bool:
+    """A settings file of a server (`.htaccess`), or a name whose real end some systems do not show (`x.exe. .`)."""
+    plain = _UNSEEN.sub("", name).replace("\\", "/").rpartition("/")[2]
+    if plain.endswith((".", " ")):
+        return True
+    return plain.startswith(".") and "." not in plain[1:] and plain[1:].lower() not in BY_EXTENSION
 
 
 def _binary_type(path: Path, head: bytes, name: str) -> str | None:
