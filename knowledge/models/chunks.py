@@ -12,6 +12,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import HalfVectorField
 
@@ -31,6 +32,8 @@ class Chunk(models.Model):
     class Level(models.TextChoices):
         PASSAGE = "passage", _("Passage")
         LEAF = "leaf", _("Leaf")
+        # A passage that a person removed or merged away: citations still open it, no search looks at this level.
+        GONE = "gone", _("Removed")
 
     revision = models.ForeignKey(Revision, models.DO_NOTHING, related_name="chunks", db_index=False)
     parent = models.ForeignKey("self", models.DO_NOTHING, null=True, related_name="leaves")
@@ -57,7 +60,14 @@ class Chunk(models.Model):
         verbose_name = _("chunk")
         verbose_name_plural = _("chunks")
         ordering = ["revision", "level", "ordinal"]
-        constraints = [models.UniqueConstraint("revision", "level", "ordinal", name="chunk_place")]
+        # Checked at the end of each statement, so that one statement can move all later passages up or down.
+        constraints = [
+            models.UniqueConstraint(
+                fields=["revision", "level", "ordinal"],
+                name="chunk_place",
+                deferrable=models.Deferrable.IMMEDIATE,
+            )
+        ]
         indexes = [GinIndex(fields=["lexemes"], name="chunk_lexemes", fastupdate=True)]
 
     def __str__(self) -> str:
@@ -65,14 +75,38 @@ class Chunk(models.Model):
 
 
 class ChunkVersion(models.Model):
-    """An earlier text of an edited chunk, so that a citation of it stays reproducible."""
+    """A passage as it was or is: its text at version `number`, so that a citation of it stays reproducible.
+
+    Rows exist from the first change on: one for what splitting made (`verb` "made", nobody's), one for
+    each later state, the current one included. `change` is shared by all that one act changed, and is
+    what an undo names. `place` holds what else a restore needs (`knowledge.chunks.history`).
+    """
+
+    class Verb(models.TextChoices):
+        MADE = "made", _("Made by splitting")
+        EDIT = "edit", _("Text edited")
+        DISABLE = "disable", _("Excluded from searches")
+        ENABLE = "enable", _("Included in searches")
+        MERGE = "merge", _("Merged")
+        CUT = "cut", _("Split")
+        ADD = "add", _("Added by hand")
+        DELETE = "delete", _("Removed")
+        RESTORE = "restore", _("Earlier version restored")
+        UNDO = "undo", _("Change undone")
 
     chunk = models.ForeignKey(Chunk, models.DO_NOTHING, related_name="versions")
-    number = models.PositiveIntegerField()
+    number = models.PositiveIntegerField(_("version"))
+    verb = models.CharField(_("change"), max_length=8, choices=Verb.choices, default=Verb.MADE)
+    change = models.CharField(max_length=16, blank=True, db_index=True)
     text = models.TextField()
     sha256 = models.CharField(max_length=64)
-    edited_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
-    at = models.DateTimeField(auto_now_add=True)
+    enabled = models.BooleanField(_("enabled"), default=True)
+    gone = models.BooleanField(_("removed"), default=False)
+    place = models.JSONField(default=dict)
+    edited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("changed by")
+    )
+    at = models.DateTimeField(_("at"), default=timezone.now)
 
     class Meta:
         verbose_name = _("chunk version")
@@ -80,7 +114,7 @@ class ChunkVersion(models.Model):
         constraints = [models.UniqueConstraint("chunk", "number", name="chunk_version_number")]
 
     def __str__(self) -> str:
-        return f"{self.chunk} #{self.number}"
+        return f"{self.chunk_id} #{self.number}"
 
 
 class ChunkVector(models.Model):
