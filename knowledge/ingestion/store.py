@@ -141,7 +141,7 @@ def write_vectors(
         fresh = [place for place, pk in enumerate(ids) if pk not in known]
         if not fresh:
             return
-        block = _vector_block(revision.pk, space, [ids[place] for place in fresh], vectors[fresh])
+        block = vector_block(revision.pk, space, [ids[place] for place in fresh], vectors[fresh])
         with cursor.copy(
             "COPY knowledge_chunkvector (chunk_id, revision_id, space_id, halfvec, bits) FROM STDIN (FORMAT BINARY)"
         ) as copy:
@@ -251,8 +251,12 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8")).hexdigest()
 
 
-def _vector_block(revision_id: int, space: EmbeddingSpace, ids: Sequence[int], vectors: NDArray[np.float32]) -> bytes:
+def vector_block(
+    revisions: int | NDArray[np.int64], space: EmbeddingSpace, ids: Sequence[int], vectors: NDArray[np.float32]
+) -> bytes:
     """All rows in PostgreSQL's binary COPY format (its documentation, "COPY", and pgvector's `halfvec_send`).
+
+    `revisions` is one for all rows, or one a row; columns are chunk, revision, space, halfvec, bits.
 
     Each field is a four-byte length and its bytes, big-endian: a halfvec is dimensions, an unused
     number, and half-precision floats; bits are their count and the packed bytes.
@@ -273,7 +277,7 @@ def _vector_block(revision_id: int, space: EmbeddingSpace, ids: Sequence[int], v
     rows["fields"] = 5
     for name in ("chunk", "revision", "space"):
         rows[f"{name}_size"] = 8
-    rows["chunk"], rows["revision"], rows["space"] = ids, revision_id, space.pk
+    rows["chunk"], rows["revision"], rows["space"] = ids, revisions, space.pk
     rows["halfvec_size"], rows["width"], rows["halfvec"] = 4 + 2 * width, width, vectors
     rows["bits_size"] = -1 if packed is None else 4 + size
     if packed is not None:
