@@ -35,10 +35,6 @@ class Migration(migrations.Migration):
                 "verbose_name_plural": "origins",
             },
         ),
-        migrations.RemoveField(
-            model_name="document",
-            name="origin_url",
-        ),
         migrations.CreateModel(
             name="Source",
             fields=[
