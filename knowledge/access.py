@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.db.models import Case, Exists, F, Func, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Now
 
-from knowledge.models import Chunk, Document, Grant, KnowledgeBase, Revision, Role
+from knowledge.models import Chunk, Document, Grant, KnowledgeBase, Revision, Role, Source, Upload
 from portal.kernel.errors import Denied, NotFound
 from portal.kernel.models import Membership
 from portal.kernel.principal import Principal
@@ -99,6 +99,16 @@ def searchable_documents(principal: Principal) -> QuerySet[Document]:
     return visible_documents(principal).filter(enabled=True, active_revision__isnull=False)
 
 
+def visible_uploads(principal: Principal) -> QuerySet[Upload]:
+    """The asker's own uploads into the bases that they may still edit."""
+    return Upload.objects.filter(created_by_id=principal.user_id, base__in=visible_bases(principal, Role.EDITOR))
+
+
+def visible_sources(principal: Principal, at_least: Role = Role.EDITOR) -> QuerySet[Source]:
+    """The web sources of the bases that the asker may edit."""
+    return Source.objects.filter(base__in=visible_bases(principal, at_least))
+
+
 def closed_bases(principal: Principal) -> QuerySet[KnowledgeBase]:
     """Of the bases of the workspace, deleted ones too, those whose names and words stay hidden even from an admin.
 
@@ -163,6 +173,15 @@ def access_chunk(principal: Principal, chunk_id: int, at_least: Role = Role.VIEW
         raise NotFound(_NOT_FOUND)
     _require(principal, chunk.revision.document.base, at_least)
     return chunk
+
+
+def access_source(principal: Principal, uid: str, at_least: Role = Role.EDITOR) -> Source:
+    """The source with this uid, its base at hand; errors as `access_base`."""
+    source = visible_sources(principal, Role.VIEWER).select_related("base").filter(uid=uid).first()
+    if source is None:
+        raise NotFound(_NOT_FOUND)
+    _require(principal, source.base, at_least)
+    return source
 
 
 def _require(principal: Principal, base: KnowledgeBase, at_least: Role) -> None:

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from knowledge import lifecycle, storage
 from knowledge.ingestion.parsers import BY_EXTENSION, file_type
-from knowledge.ingestion.sniff import sniff
+from knowledge.ingestion.sniff import extension_of, sniff
 from knowledge.models import Document, KnowledgeBase, Revision
 from portal.kernel import audit
 from portal.kernel.errors import ArchwayError, Conflict, Invalid, TooLarge
@@ -123,6 +123,16 @@ def receive(
     except ArchwayError:
         storage.delete_file(stored)
         raise
+
+
+def refuse_by_size(name: str, size: int) -> None:
+    """Refuse what its name and size already rule out, before any byte has come. Raises `TooLarge`."""
+    limit = settings.ARCHWAY["MAX_UPLOAD_BYTES"]
+    promised = BY_EXTENSION.get(extension_of(name))
+    if promised is not None:
+        limit = min(limit, promised.limit_mb * 1_048_576)
+    if size > limit:
+        raise _too_large(name, limit)
 
 
 def _too_large(name: str, limit: int) -> TooLarge:

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from knowledge import documents, lifecycle, statistics
+from knowledge import documents, lifecycle, resumable, statistics
 from knowledge.ingestion import pipeline
 from knowledge.models import QueryRecord
 from portal.kernel.logging import trace
@@ -72,8 +72,9 @@ def fold_statistics() -> int:
 
 @shared_task(name="knowledge.tasks.clean_up", ignore_result=True)
 def clean_up() -> None:
-    """Empty recycle bins, drop vectors of revisions long left, forget old query records."""
+    """Empty recycle bins, drop vectors of revisions long left, forget broken-off uploads and old query records."""
     documents.empty_recycle_bin()
     documents.drop_superseded_vectors()
+    resumable.sweep()
     limit = timezone.now() - timedelta(days=settings.ARCHWAY["QUERY_LOG_DAYS"])
     QueryRecord.objects.filter(at__lt=limit).delete()

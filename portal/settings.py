@@ -79,6 +79,13 @@ ARCHWAY: dict[str, Any] = {
     "MAX_UPLOAD_BYTES": _number("ARCHWAY_MAX_UPLOAD_MB", 100) * 1024 * 1024,
     "MAX_BODY_BYTES": _number("ARCHWAY_MAX_BODY_KB", 2048) * 1024,
     "MAX_UPLOAD_BATCH": _number("ARCHWAY_MAX_UPLOAD_BATCH", 200),
+    # Uploads in pieces that have not ended: bytes a person, bytes of all people, and hours until they are forgotten.
+    "OPEN_UPLOAD_BYTES": _number("ARCHWAY_OPEN_UPLOADS_MB", 1024) * 1024 * 1024,
+    "ALL_UPLOAD_BYTES": _number("ARCHWAY_ALL_UPLOADS_MB", 10_240) * 1024 * 1024,
+    "UPLOAD_HOURS": _number("ARCHWAY_UPLOAD_HOURS", 24),
+    # What web sources say they are, and the least pause in seconds between two requests to one host.
+    "CRAWL_AGENT": _env("ARCHWAY_CRAWL_AGENT", "ArchwayBot/1.0"),
+    "CRAWL_DELAY": _number("ARCHWAY_CRAWL_DELAY", 1),
     # Work that one person may have running at once; the rest waits its turn.
     "RUNNING_PER_PERSON": _number("ARCHWAY_RUNNING_PER_PERSON", 2),
     # Long parses on all workers together; keep it below the number of worker slots.
@@ -95,6 +102,10 @@ ARCHWAY: dict[str, Any] = {
     "RATE_SIGN_IN": _number("ARCHWAY_RATE_SIGN_IN", 10),
     "MASTER_KEY_FILE": _env("ARCHWAY_MASTER_KEY_FILE"),
     "MASTER_KEY_KMS": _env("ARCHWAY_MASTER_KEY_KMS"),
+    # Addresses of keys that seal nothing new and still open, until rotation has retired them.
+    "MASTER_KEY_OLD": _list("ARCHWAY_MASTER_KEY_OLD"),
+    # Where the generated development key lies; ARCHWAY_MASTER_KEY in the environment goes before it.
+    "GENERATED_SECRETS": "" if PRODUCTION else str(DATA_DIR / "secrets.json"),
     "LOG_FORMAT": _env("ARCHWAY_LOG_FORMAT", "text"),
 }
 

@@ -15,6 +15,7 @@ from knowledge.api.documents import (
     TasksView,
 )
 from knowledge.api.search import AskView, SearchView
+from knowledge.api.uploads import BaseUploadsView, UploadView
 
 router = SimpleRouter()
 router.trailing_slash = "/?"
@@ -28,6 +29,8 @@ urlpatterns = [
         BaseDocumentsView.as_view({"get": "list", "post": "create"}),
         name="api-base-documents",
     ),
+    re_path(r"^bases/(?P<base>[^/]+)/uploads/?$", BaseUploadsView.as_view(), name="api-base-uploads"),
+    re_path(r"^uploads/(?P<upload>[^/]+)/?$", UploadView.as_view(), name="api-upload"),
     re_path(r"^bases/(?P<base>[^/]+)/recycle-bin/?$", RecycleBinView.as_view({"get": "list"}), name="api-recycle-bin"),
     re_path(
         r"^recycle-bin/(?P<document>[^/]+)/restore/?$",

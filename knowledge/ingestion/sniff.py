@@ -78,6 +78,24 @@ def sniff(path: Path, name: str) -> str:
     raise _mismatch(name)
 
 
+def sniff_start(path: Path, name: str) -> None:
+    """Refuse by the first bytes of a file (at `path`) what can not become the type that its name says.
+
+    Containers (zip, OLE) and what only the end of a file can tell are left to `sniff`. Errors as `sniff`.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    promised = BY_EXTENSION.get(extension_of(name))
+    container = head.startswith((OLE, b"PK\x03\x04", b"PK\x05\x06"))
+    if promised is not None and container:
+        if promised.mime in (*TEXTS, PDF, RTF):
+            raise _mismatch(name)
+        return
+    if container or (promised is not None and promised.mime == PDF and b"%PDF-" in head):
+        return
+    sniff(path, name)
+
+
 def extension_of(name: str) -> str:
     """The extension of a file name, lower case, without the dot; control and direction marks do not hide it.
 

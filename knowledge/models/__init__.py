@@ -5,25 +5,31 @@ from knowledge.models.bases import Grant, KnowledgeBase, Role
 from knowledge.models.chunks import Chunk, ChunkVector, ChunkVersion
 from knowledge.models.documents import Attempt, Document, Revision, StoredImage
 from knowledge.models.queries import QueryRecord
+from knowledge.models.sources import Origin, Source, SourcePage, SourceRun, Upload
 from knowledge.models.statistics import BaseTerm, RevisionTerms
-
 from knowledge.models.tags import Tag
+
 __all__ = [
-    "Attempt",
     "Archive",
+    "Attempt",
     "BaseTerm",
-    "Chunk",
     "Batch",
     "BatchItem",
+    "Chunk",
     "ChunkVector",
     "ChunkVersion",
     "Document",
     "Grant",
     "KnowledgeBase",
+    "Origin",
     "QueryRecord",
     "Revision",
     "RevisionTerms",
     "Role",
+    "Source",
+    "SourcePage",
+    "SourceRun",
     "StoredImage",
-]
     "Tag",
+    "Upload",
+]
