@@ -24,7 +24,7 @@ class Block:
     no `#`. `page`, `slide` and `rows` count from 1. `bbox` is (left, top, right, bottom) in points
     from the page's top left corner. `start` and `end` are offsets into `ParsedDocument.text`
     (filled by `assemble`). `heading_path` holds the titles above the block, outermost first,
-    without the block's own title.
+    without the block's own title. `ocr` marks text that was read from a picture.
     """
 
     kind: BlockKind
@@ -39,6 +39,7 @@ class Block:
     image: str | None = None
     start: int = 0
     end: int = 0
+    ocr: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,10 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A parser's whole answer. `warnings` are plain English sentences, each with a stable code before a colon."""
+    """A parser's whole answer. `warnings` are plain English sentences, each with a stable code before a colon.
+
+    `unread` are the pages (from 1) whose text only text recognition can find.
+    """
 
     mime: str
     text: str
@@ -63,6 +67,7 @@ class ParsedDocument:
     page_count: int | None = None
     title: str = ""
     metadata: dict[str, str] = field(default_factory=dict)
+    unread: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """JSON-ready, pictures left out (they are stored by key)."""
@@ -103,11 +108,15 @@ def _block_from_json(row: dict[str, Any]) -> Block:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to parse. `name` is for display and messages only; nothing is opened by it."""
+    """A file to parse. `name` is for display and messages only; nothing is opened by it.
+
+    `recognised` is a file with what text recognition found on the pages (`parsers/recognised.py`).
+    """
 
     path: Path
     name: str
     mime: str
+    recognised: Path | None = None
 
     def read(self) -> bytes:
         return self.path.read_bytes()
@@ -115,7 +124,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ParseContext:
-    """What a parser may use besides the file: limits and a way to say how far it is."""
+    """What a parser may use besides the file: limits and a way to say how far it is.
+
+    With `ocr`, pages that only text recognition can read are named in `ParsedDocument.unread`; a file of
+    nothing else then comes back empty instead of being refused.
+    """
 
     max_pages: int = 10_000
     max_cells: int = 2_000_000
@@ -124,6 +137,9 @@ class ParseContext:
     max_archive_bytes: int = 500_000_000
     max_archive_ratio: int = 100
     max_image_pixels: int = 50_000_000
+    max_images: int = 500
+    max_image_bytes: int = 64_000_000
+    ocr: bool = False
     progress: Callable[[int, int], None] = lambda done, total: None
 
 
@@ -142,6 +158,7 @@ def assemble(
     page_count: int | None = None,
     title: str = "",
     metadata: dict[str, str] | None = None,
+    unread: Sequence[int] = (),
 ) -> ParsedDocument:
     """Join blocks to a document: drop the empty ones and give each its offsets."""
     placed: list[Block] = []
@@ -165,4 +182,5 @@ def assemble(
         page_count=page_count,
         title=title,
         metadata=metadata or {},
+        unread=tuple(unread),
     )

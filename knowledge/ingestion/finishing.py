@@ -20,7 +20,7 @@ def finished(document: ParsedDocument, context: ParseContext) -> ParsedDocument:
         raise ParseError(
             "The document holds more than %(limit)s characters.", code="too_much_text", limit=context.max_text
         )
-    if not has_text(document):
+    if not has_text(document) and not document.unread and not (context.ocr and document.images):
         raise ParseError("No text was found in this file.", code="no_text")
     strings = (document.text, document.title, *document.warnings, *document.metadata.values())
     if any(map(_UNSTORABLE.search, strings)) or any(map(_is_unstorable, document.blocks)):
@@ -61,4 +61,5 @@ def _cleaned(document: ParsedDocument) -> ParsedDocument:
         page_count=document.page_count,
         title=storable(document.title),
         metadata={storable(key): storable(value) for key, value in document.metadata.items()},
+        unread=document.unread,
     )

@@ -41,7 +41,7 @@ def document_frames(document: ParsedDocument) -> Iterator[bytes]:
     rows = [
         [
             block.kind, block.start, block.end, block.level, paths.setdefault(block.heading_path, len(paths)),
-            block.page, block.sheet, block.rows, block.slide, block.bbox, block.image,
+            block.page, block.sheet, block.rows, block.slide, block.bbox, block.image, block.ocr,
         ]
         for block in document.blocks
     ]  # fmt: skip
@@ -56,6 +56,7 @@ def document_frames(document: ParsedDocument) -> Iterator[bytes]:
             "page_count": document.page_count,
             "title": document.title,
             "metadata": document.metadata,
+            "unread": document.unread,
         },
     )
 
@@ -100,6 +101,7 @@ def read_document(body: bytes, images: list[Image]) -> ParsedDocument:
             page_count=_optional(int, value["page_count"]),
             title=_string(value["title"]),
             metadata={_string(key): _string(fact) for key, fact in value["metadata"].items()},
+            unread=tuple(int(page) for page in value["unread"]),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise FrameError from error
@@ -128,7 +130,7 @@ def read_json(body: bytes) -> dict[str, Any]:
 
 
 def _block(row: list[Any], text: str, paths: list[tuple[str, ...]]) -> Block:
-    kind, start, end, level, path, page, sheet, rows, slide, bbox, image = row
+    kind, start, end, level, path, page, sheet, rows, slide, bbox, image, ocr = row
     if kind not in KINDS or not (type(start) is type(end) is int and 0 <= start <= end <= len(text)):
         raise FrameError
     return Block(
@@ -144,6 +146,7 @@ def _block(row: list[Any], text: str, paths: list[tuple[str, ...]]) -> Block:
         image=_optional(str, image),
         start=start,
         end=end,
+        ocr=bool(ocr),
     )
 
 

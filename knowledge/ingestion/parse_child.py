@@ -29,6 +29,7 @@ PROGRESS_EVERY = 0.2  # seconds
 STDERR = 2
 REQUEST = 256 * 1024  # bytes of a request at most
 SOURCE = "source"  # name of the copy of the file to read, inside the job's folder
+RECOGNISED = "recognised"  # and of what text recognition found in it, where there is such
 OUT_OF_MEMORY = json_frame(ERROR, {"code": "out_of_memory"})
 
 
@@ -67,7 +68,8 @@ def _parse(request: dict[str, Any], path: Path, out: int) -> None:
     try:
         parser = load(request["parser"])
         context = ParseContext(**request["context"], progress=_reporter(out))
-        source = Source(path, request["name"], request["mime"])
+        recognised = path.with_name(RECOGNISED)
+        source = Source(path, request["name"], request["mime"], recognised if recognised.exists() else None)
         for part in document_frames(finished(parser(source, context), context)):
             _write(out, part)
     except MemoryError:

@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 
 from knowledge.ingestion import frames
 from knowledge.ingestion.blocks import Image, ParseContext, ParsedDocument, Source
-from knowledge.ingestion.parse_child import REQUEST, SOURCE
+from knowledge.ingestion.parse_child import RECOGNISED, REQUEST, SOURCE
 from knowledge.ingestion.parsers import file_type
 from knowledge.ingestion.scratch import make_folder
 from portal.kernel.errors import ParseError
@@ -220,6 +220,8 @@ class _ForkServer:
         number = self._ready[0]
         try:
             shutil.copyfile(source.path, self._scratch / str(number) / SOURCE)
+            if source.recognised is not None:
+                shutil.copyfile(source.recognised, self._scratch / str(number) / RECOGNISED)
         except OSError as error:
             raise ParseError("The stored file can not be opened.", code="file_missing") from error
         return self._ready.popleft()

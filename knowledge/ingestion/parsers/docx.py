@@ -42,7 +42,7 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
         blocks = document.blocks()
         properties = package.properties()
         warnings = [*package.warnings, *document.warnings, *pictures.warnings]
-    if not any(block.text.strip() not in ("", NO_ALT) for block in blocks):
+    if not (context.ocr and pictures.images) and all(block.text.strip() in ("", NO_ALT) for block in blocks):
         raise ParseError("No text was found in this file.", code="no_text")
     if sum(len(block.text) for block in blocks) > context.max_text:
         raise ParseError("The document holds more text than can be read.", code="too_large")

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from knowledge.ingestion.blocks import Image, ParseContext
 
-SMALLEST_SIDE = 8  # pixels; below that it is a bullet, a rule or a tracking pixel
+SMALLEST_SIDE = 16  # pixels; below that it is a bullet or a tracking pixel
+LONGEST_STRIP = 30  # times its shorter side; beyond that it is a rule
 _JPEG_FRAMES = frozenset({0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF})
 
 
@@ -24,30 +25,66 @@ class Pictures:
     """Collects the pictures of one document, each stored once, and what was left out and why."""
 
     def __init__(self, context: ParseContext) -> None:
-        self._limit = context.max_image_pixels
+        self._context = context
         self._kept: dict[str, Image] = {}
-        self.warnings: list[str] = []
+        self._bytes = 0
+        self._too_large: list[str] = []
+        self._decorative: set[str] = set()
+        self._not_shown: set[str] = set()
+        self.left_out = 0
 
     @property
     def images(self) -> tuple[Image, ...]:
         return tuple(self._kept.values())
 
+    @property
+    def warnings(self) -> list[str]:
+        """A sentence for each reason for which pictures were left out."""
+        named = (
+            (len(self._decorative), "pictures_decorative: %s pictures were left out as decoration: too small to show."),
+            (len(self._not_shown), "pictures_not_shown: %s pictures are of a kind that can not be shown safely."),
+            (self.left_out, "pictures_left_out: %s pictures were too large or too many."),
+        )
+        return [*self._too_large, *(sentence % count for count, sentence in named if count)]
+
     def add(self, data: bytes, alt: str = "", *, name: str = "") -> str | None:
-        """The key of the picture, or None when it is no raster image a browser shows, or too large."""
+        """The key of the picture, or None when it is no raster image a browser shows, decoration, or too large."""
+        key = hashlib.sha256(data).hexdigest()
         header = image_header(data)
-        if header is None or min(header.width, header.height) < SMALLEST_SIDE:
+        if header is None:
+            self._not_shown.add(key)
             return None
-        if header.width * header.height > self._limit:
-            self.warnings.append(
+        if is_decoration(header.width, header.height):
+            self._decorative.add(key)
+            return None
+        if header.width * header.height > self._context.max_image_pixels:
+            self._too_large.append(
                 f"image_too_large: The picture {name or 'in the document'} has "
                 f"{header.width} x {header.height} pixels and was left out."
             )
             return None
-        key = hashlib.sha256(data).hexdigest()
         known = self._kept.get(key)
+        if known is None and not self._has_room(len(data)):
+            self.left_out += 1
+            return None
         if known is None or (alt and not known.alt):
             self._kept[key] = Image(key=key, mime=header.mime, data=data, alt=alt)
+        self._bytes += len(data) if known is None else 0
         return key
+
+    @property
+    def is_full(self) -> bool:
+        """No further picture would be kept, whatever its size."""
+        return not self._has_room(0)
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._kept) < self._context.max_images and self._bytes + size <= self._context.max_image_bytes
+
+
+def is_decoration(width: int, height: int) -> bool:
+    """Whether a picture of so many pixels says nothing: a bullet, a tracking pixel, or a rule."""
+    shorter, longer = sorted((width, height))
+    return shorter < SMALLEST_SIDE or longer > LONGEST_STRIP * shorter
 
 
 def image_header(data: bytes) -> Header | None:

@@ -48,7 +48,7 @@ def _parsed(archive: Archive, context: ParseContext) -> ParsedDocument:
     body = OdtBody(Labels(styles, root), archive, pictures)
     blocks = body.blocks(text)
     blocks.extend(_margins(styles, body))
-    if not any(block.text.strip() not in ("", NO_ALT) for block in blocks):
+    if not (context.ocr and pictures.images) and all(block.text.strip() in ("", NO_ALT) for block in blocks):
         raise ParseError("No text was found in this file.", code="no_text")
     if sum(len(block.text) for block in blocks) > context.max_text:
         raise ParseError("The document holds more text than can be read.", code="too_large")

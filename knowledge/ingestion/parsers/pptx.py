@@ -43,7 +43,8 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
         blocks, count = deck.blocks()
         properties = package.properties()
         warnings = [*package.warnings, *deck.warnings, *deck.pictures.warnings]
-    if not any(block.text.strip() not in ("", NO_ALT) for block in blocks):
+    readable = context.ocr and deck.pictures.images
+    if not readable and all(block.text.strip() in ("", NO_ALT) for block in blocks):
         raise ParseError("No text was found in this file.", code="no_text")
     if sum(len(block.text) for block in blocks) > context.max_text:
         raise ParseError("The document holds more text than can be read.", code="too_large")

@@ -27,8 +27,7 @@ from .pieces import Box
 
 MIN_SIDE = 24.0  # points and pixels
 FULL_PAGE = 0.7  # share of the page's area
-MAX_PICTURES = 500  # of one document
-MAX_BYTES = 64_000_000  # of all kept pictures of one document
+MAX_STORED = 64_000_000  # bytes of a picture as stored in the file
 MAX_DECODED = 16_000_000  # pixels of a picture that is not stored as JPEG
 CAPTION_REACH = 36.0  # points below a picture
 _CAPTION = re.compile(r"(?:fig(?:ure|\.)?|image|图|圖|图片|附图)\s*[\dA-Z一二三四五六七八九十]", re.IGNORECASE)
@@ -41,8 +40,6 @@ class PagePictures:
         self._pictures = Pictures(context)
         self._limit = context.max_image_pixels
         self._seen: set[str] = set()
-        self._bytes = 0
-        self.left_out = 0
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -50,8 +47,7 @@ class PagePictures:
 
     @property
     def warnings(self) -> list[str]:
-        more = f"pictures_left_out: {self.left_out} pictures were too large or too many."
-        return [*self._pictures.warnings, more] if self.left_out else self._pictures.warnings
+        return self._pictures.warnings
 
     def place(self, drafts: list[Draft], found: Sequence[tuple[int, Box]], canvas: Canvas, number: int) -> list[Draft]:
         """The drafts of page `number` with a draft for each picture kept. `found`: image objects and their boxes."""
@@ -76,17 +72,14 @@ class PagePictures:
         pixels = width.value * height.value
         if min(width.value, height.value) < MIN_SIDE:
             return None
-        if pixels > self._limit or len(self._seen) >= MAX_PICTURES or self._bytes > MAX_BYTES:
-            self.left_out += 1
+        if pixels > self._limit or self._pictures.is_full:
+            self._pictures.left_out += 1
             return None
         data = _stored_jpeg(handle) or (_as_png(handle) if pixels <= MAX_DECODED else b"")
         if not data:
-            self.left_out += 1
+            self._pictures.left_out += 1
             return None
-        key = self._pictures.add(data, caption)
-        if key is not None and key not in self._seen:
-            self._bytes += len(data)
-        return key
+        return self._pictures.add(data, caption)
 
 
 def _stored_jpeg(item: Any) -> bytes:
@@ -98,7 +91,7 @@ def _stored_jpeg(item: Any) -> bytes:
     if name.value not in (b"DCTDecode", b"DCT"):
         return b""
     size = pdfium.FPDFImageObj_GetImageDataDecoded(item, None, 0)
-    if not 0 < size <= MAX_BYTES:
+    if not 0 < size <= MAX_STORED:
         return b""
     buffer = ctypes.create_string_buffer(size)
     pdfium.FPDFImageObj_GetImageDataDecoded(item, buffer, size)

@@ -65,6 +65,28 @@ def test_pictures_are_measured_by_their_header(data: bytes, header: tuple[str, i
 
 def test_the_same_picture_is_kept_once_and_tiny_ones_not_at_all() -> None:
     pictures = Pictures(ParseContext())
-    assert pictures.add(png()) == pictures.add(png(), "alt") != pictures.add(png(9, 9))
-    assert pictures.add(png(1, 1)) is None
+    assert pictures.add(png(16, 16)) == pictures.add(png(16, 16), "alt") != pictures.add(png(20, 20))
+    assert pictures.add(png(15, 400)) is None and pictures.add(png(16, 500)) is None
     assert [image.alt for image in pictures.images] == ["alt", ""]
+
+
+def test_what_is_left_out_of_the_pictures_is_counted_with_its_reason() -> None:
+    pictures = Pictures(ParseContext(max_images=2))
+    for size in (20, 21, 22, 23):
+        pictures.add(png(size, size))
+    pictures.add(png(4, 4))
+    pictures.add(b"<svg/>")
+    assert len(pictures.images) == 2
+    assert [warning.partition(":")[0] for warning in pictures.warnings] == [
+        "pictures_decorative",
+        "pictures_not_shown",
+        "pictures_left_out",
+    ]
+    assert "2 pictures were too large or too many" in pictures.warnings[-1]
+
+
+def test_the_bytes_of_all_pictures_together_are_limited() -> None:
+    first, second = png(20, 20), png(21, 21)
+    pictures = Pictures(ParseContext(max_image_bytes=len(first)))
+    assert pictures.add(first) and pictures.add(first) and pictures.add(second) is None
+    assert pictures.left_out == 1
