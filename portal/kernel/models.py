@@ -6,6 +6,8 @@ Who may do what with knowledge is decided in `knowledge/access.py`; this module 
 from __future__ import annotations
 
 import secrets
+import uuid
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser, UserManager
@@ -13,6 +15,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 _ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -197,6 +200,133 @@ class Notification(PublicId):
 
     def __str__(self) -> str:
         return self.kind
+
+
+class MasterKey(models.Model):
+    """A master key that seals, or has sealed, values. The key itself is never here: only its id and its state.
+
+    A retired key seals nothing more; rotation retires one under a lock when no row depends on it.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "active", _("Active")
+        RETIRED = "retired", _("Retired")
+
+    key_id = models.CharField(_("key id"), max_length=200, unique=True)
+    state = models.CharField(_("state"), max_length=10, choices=State.choices, default=State.ACTIVE)
+    # Set while everything sealed before this moment, under whatever key, is to be sealed anew.
+    reseal_before = models.DateTimeField(null=True, editable=False)
+    first_used_at = models.DateTimeField(_("first used"), auto_now_add=True)
+    retired_at = models.DateTimeField(_("retired"), null=True)
+
+    class Meta:
+        verbose_name = _("master key")
+        verbose_name_plural = _("master keys")
+
+    def __str__(self) -> str:
+        return self.key_id
+
+
+class SealedRow(models.Model):
+    """A row with one sealed value (`portal/kernel/secrets/sealing.py`). Rotation finds every model of this kind.
+
+    What is sealed opens only in the row it was sealed for: `sealed_identity` goes into the seal.
+    """
+
+    ciphertext = models.BinaryField(default=b"", editable=False)
+    wrapped_key = models.BinaryField(default=b"", editable=False)
+    key_id = models.CharField(_("master key"), max_length=200, blank=True, db_index=True, editable=False)
+    sealed_at = models.DateTimeField(_("sealed"), null=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    def sealed_identity(self) -> tuple[str, ...]:
+        """Table, primary key and whatever else must not change under the seal."""
+        return (self._meta.db_table, str(self.pk))
+
+
+class Credential(SealedRow):
+    """A secret of somebody else's service, sealed, and bound to the host it was given for.
+
+    It can be replaced and used, never read back. Without a workspace it is the installation's.
+    """
+
+    class State(models.TextChoices):
+        ACTIVE = "active", _("Active")
+        EXPIRED = "expired", _("Expired")
+        REVOKED = "revoked", _("Revoked")
+
+    class Health(models.TextChoices):
+        UNKNOWN = "", _("not looked at yet")
+        GOOD = "good", _("can be opened")
+        UNREADABLE = "unreadable", _("can not be opened")
+
+    # Chosen before the row is written, because the seal covers it.
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, null=True, blank=True, related_name="credentials", verbose_name=_("workspace")
+    )
+    name = models.CharField(_("name"), max_length=100)
+    # `host` or `host:port`, without a port for https.
+    host = models.CharField(_("host"), max_length=260)
+    # The end of the secret, when that is too little to guess the rest; the fingerprint is keyed.
+    hint = models.CharField(_("ends with"), max_length=4, blank=True, editable=False)
+    fingerprint = models.CharField(_("fingerprint"), max_length=12, blank=True, editable=False)
+    created_by = models.ForeignKey(
+        User, models.SET_NULL, null=True, related_name="+", editable=False, verbose_name=_("created by")
+    )
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    replaced_at = models.DateTimeField(_("value given"), null=True, editable=False)
+    expires_at = models.DateTimeField(_("expires"), null=True, blank=True)
+    revoked_at = models.DateTimeField(_("revoked"), null=True, editable=False)
+    last_used_at = models.DateTimeField(_("last used"), null=True, editable=False)
+    # Since when the value counts as known to strangers, until another is given.
+    exposed_at = models.DateTimeField(_("exposed"), null=True, editable=False)
+    health = models.CharField(_("health"), max_length=10, choices=Health.choices, blank=True, editable=False)
+    checked_at = models.DateTimeField(_("checked"), null=True, editable=False)
+    # The shortest distance to the expiry, in days, that people were warned of.
+    warned_days = models.SmallIntegerField(null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("credential")
+        verbose_name_plural = _("credentials")
+        constraints = [models.UniqueConstraint("workspace", "name", name="credential_name", nulls_distinct=False)]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def reference(self) -> str:
+        """What other rows hold instead of the secret."""
+        return f"credential://{self.pk}"
+
+    def state_at(self, now: datetime) -> State:
+        if self.revoked_at is not None:
+            return self.State.REVOKED
+        return self.State.EXPIRED if self.expires_at is not None and self.expires_at <= now else self.State.ACTIVE
+
+    @property
+    def state(self) -> State:
+        return self.state_at(timezone.now())
+
+    def sealed_identity(self) -> tuple[str, ...]:
+        return (*super().sealed_identity(), str(self.workspace_id or ""), self.host)
+
+
+class RevealCount(models.Model):
+    """How often a secret was revealed in an hour: what is usual, to notice what is not. Folded from the audit log."""
+
+    subject = models.CharField(max_length=210)
+    hour = models.DateTimeField(db_index=True)
+    count = models.PositiveIntegerField(default=0)
+    alerted = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint("subject", "hour", name="reveal_count_once")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.hour:%Y-%m-%d %H}h: {self.count}"
 
 
 def bump_acl(workspace_id: int) -> None:
