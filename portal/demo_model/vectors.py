@@ -45,9 +45,9 @@ def ranked(body: Mapping[str, Any]) -> dict[str, Any]:
     """Cohere's, Jina's, vLLM's and Xinference's answer to `POST /rerank`: best first, scores 0 to 1."""
     texts = [text_of(document) for document in body["documents"]]
     rows = _ranking(str(body["query"]), texts)[: body.get("top_n") or len(texts)]
-    results = [{"index": index, "relevance_score": score} for index, score in rows]
+    results: list[dict[str, Any]] = [{"index": index, "relevance_score": score} for index, score in rows]
     if body.get("return_documents"):
-        results = [{**row, "document": {"text": texts[int(row["index"])]}} for row in results]
+        results = [{**row, "document": {"text": texts[row["index"]]}} for row in results]
     used = sum(len(tokens_of(text)) for text in texts)
     meta = {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}}
     return {"id": "rerank-demo", "results": results, "meta": meta, "usage": {"total_tokens": used}}

@@ -140,6 +140,11 @@ _ANTHROPIC_REASONS = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
+_EMPTY: dict[str, dict[str, Any]] = {
+    "thinking": {"thinking": "", "signature": ""},
+    "text": {"text": ""},
+    "tool_use": {"input": {}},
+}
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
@@ -204,7 +209,7 @@ def _frames_anthropic(model: str, answer: Answer, behaviour: Behaviour, with_usa
     yield "other", event("message_start", message=start)
     for index, block in enumerate(_anthropic_blocks(answer)):
         kind = block["type"]
-        empty = {"thinking": {"thinking": "", "signature": ""}, "text": {"text": ""}, "tool_use": {"input": {}}}[kind]
+        empty = _EMPTY[kind]
         yield "other", event("content_block_start", index=index, content_block={**block, **empty})
         deltas: Iterator[tuple[str, dict[str, Any]]]
         if kind == "thinking":

@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from portal.gateway import credentials
 from portal.gateway.local import weights
 from portal.gateway.local.client import RemoteE5
 from portal.gateway.local.mean import mean_vector
@@ -27,8 +26,11 @@ from portal.gateway.protocols import Embedder, TokenCounter
 from portal.gateway.provider_embedding import LiteLLMEmbedder
 from portal.gateway.sample import SENTENCES
 from portal.gateway.token_estimate import EstimatedTokenCounter
+from portal.kernel.secrets import Secret, reveal
 
 LOCAL_NAME = "multilingual-e5-small"
+# Where LiteLLM sends what has no base URL.
+_DEFAULT_HOST = "api.openai.com"
 
 Kept = TypeVar("Kept")
 
@@ -132,13 +134,19 @@ def _address() -> str:
 
 def _openai_compatible(endpoint: ModelEndpoint) -> Embedder:
     space = space_of(endpoint)
-    secret = credentials.resolve(endpoint.credential)
+    secret = _secret_of(endpoint, "embedding.call")
     # Kept, because it learns how many texts the provider takes at once.
-    name = (space.key, endpoint.base_url, secret, endpoint.timeout_seconds)
+    print_of_secret = hashlib.sha256(secret.expose().encode()).digest()
+    name = (space.key, endpoint.base_url, print_of_secret, endpoint.timeout_seconds)
     return _once(name, lambda: _through_litellm(endpoint, secret, space.key, space.dimensions))
 
 
-def _through_litellm(endpoint: ModelEndpoint, secret: str, space: str, dimensions: int) -> LiteLLMEmbedder:
+def _secret_of(endpoint: ModelEndpoint, purpose: str) -> Secret:
+    host = endpoint.base_url or _DEFAULT_HOST
+    return reveal(endpoint.credential, host=host, purpose=purpose, workspace_id=endpoint.workspace_id)
+
+
+def _through_litellm(endpoint: ModelEndpoint, secret: Secret, space: str, dimensions: int) -> LiteLLMEmbedder:
     return LiteLLMEmbedder(
         f"openai/{endpoint.model_name}",
         space=space,
@@ -174,7 +182,7 @@ def _local_space() -> EmbeddingSpace:
 
 def _measured_space(endpoint: ModelEndpoint) -> EmbeddingSpace:
     """Ask the model once: the answer gives the width and the mean to centre by."""
-    secret = credentials.resolve(endpoint.credential)
+    secret = _secret_of(endpoint, "embedding.measure")
     vectors = _through_litellm(endpoint, secret, _identity(endpoint), 0).embed_passages(SENTENCES)
     width = vectors.shape[1]
     space, _ = EmbeddingSpace.objects.get_or_create(

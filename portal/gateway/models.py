@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
@@ -28,6 +31,10 @@ class EmbeddingSpace(models.Model):
         return self.key
 
 
+def _price(name: Any) -> models.DecimalField[Decimal, Decimal]:
+    return models.DecimalField(name, max_digits=14, decimal_places=6, default=Decimal(0))
+
+
 class ModelEndpoint(PublicId):
     """A model that can be called: where, under which name, with which credential. No workspace: everybody's."""
 
@@ -38,7 +45,18 @@ class ModelEndpoint(PublicId):
 
     class Provider(models.TextChoices):
         LOCAL = "local", _("Built in")
+        OPENAI = "openai", _("OpenAI")
+        ANTHROPIC = "anthropic", _("Anthropic")
+        GEMINI = "gemini", _("Google Gemini")
+        DOUBAO = "doubao", _("Doubao (Volcengine)")
+        WENXIN = "wenxin", _("Wenxin (Baidu Qianfan)")
+        YUANBAO = "yuanbao", _("Yuanbao (Tencent Hunyuan)")
         OPENAI_COMPATIBLE = "openai_compatible", _("OpenAI-compatible")
+        COHERE = "cohere", _("Cohere")
+        JINA = "jina", _("Jina AI")
+        TEI = "tei", _("Text Embeddings Inference")
+        ARCHWAY = "archway", _("Another Archway")
+        DEMO = "demo", _("Demo model")
 
     workspace = models.ForeignKey(
         Workspace, models.CASCADE, null=True, blank=True, related_name="endpoints", verbose_name=_("workspace")
@@ -54,7 +72,27 @@ class ModelEndpoint(PublicId):
     space = models.ForeignKey(
         EmbeddingSpace, models.PROTECT, null=True, blank=True, related_name="endpoints", verbose_name=_("space")
     )
+    # Sent with every request, for instance {"temperature": 0.2}; the names are those of `providers.PARAMETERS`.
+    parameters = models.JSONField(_("parameters"), default=dict, blank=True)
+    connect_seconds = models.PositiveIntegerField(_("longest wait for a connection (seconds)"), default=5)
+    first_token_seconds = models.PositiveIntegerField(_("longest wait for the first token (seconds)"), default=60)
     timeout_seconds = models.PositiveIntegerField(_("timeout (seconds)"), default=30)
+    total_seconds = models.PositiveIntegerField(_("longest answer (seconds)"), default=300)
+    max_output_tokens = models.PositiveIntegerField(_("longest answer (tokens)"), default=4096)
+    max_running = models.PositiveIntegerField(_("calls at once (0: any number)"), default=0)
+    per_minute = models.PositiveIntegerField(_("calls a minute (0: any number)"), default=0)
+    # In the installation's currency (ARCHWAY_CURRENCY), per million tokens; a rerank costs by the call.
+    input_price = _price(_("price of a million input tokens"))
+    cached_price = _price(_("price of a million cached input tokens"))
+    output_price = _price(_("price of a million output tokens"))
+    call_price = _price(_("price of a call"))
+    fallbacks: models.ManyToManyField[ModelEndpoint, EndpointFallback] = models.ManyToManyField(
+        "self", through="EndpointFallback", symmetrical=False, through_fields=("endpoint", "fallback"), blank=True
+    )
+    checked_at = models.DateTimeField(_("last tested"), null=True, editable=False)
+    # "" means that the last test went well; else the code of what was wrong.
+    check_code = models.CharField(max_length=60, blank=True, editable=False)
+    check_milliseconds = models.PositiveIntegerField(null=True, editable=False)
     enabled = models.BooleanField(_("enabled"), default=True)
     is_default = models.BooleanField(_("default"), default=False)
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
@@ -71,3 +109,34 @@ class ModelEndpoint(PublicId):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether its answers come from the demo model and must say so."""
+        return self.provider == self.Provider.DEMO
+
+
+class EndpointFallback(models.Model):
+    """Who answers when an endpoint can not: tried in the order of `position`."""
+
+    endpoint = models.ForeignKey(ModelEndpoint, models.CASCADE, related_name="fallback_rows")
+    fallback = models.ForeignKey(ModelEndpoint, models.CASCADE, related_name="+", verbose_name=_("fallback"))
+    position = models.PositiveSmallIntegerField(_("position"), default=0)
+
+    class Meta:
+        verbose_name = _("fallback")
+        verbose_name_plural = _("fallbacks")
+        ordering = ["position", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["endpoint", "fallback"], name="fallback_once"),
+            models.CheckConstraint(condition=~Q(endpoint=models.F("fallback")), name="fallback_is_another"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.position}. {self.fallback}"
+
+
+# Django finds models here; the account book has a module of its own.
+from portal.gateway.usage_models import Quota, UsageDay, UsageRecord  # noqa: E402
+
+__all__ = ["EmbeddingSpace", "EndpointFallback", "ModelEndpoint", "Quota", "UsageDay", "UsageRecord"]

@@ -16,6 +16,7 @@ from portal.gateway.failures import bad_answer, failure_of
 from portal.gateway.protocols import Vectors
 from portal.kernel import egress
 from portal.kernel.errors import ArchwayError, Invalid
+from portal.kernel.secret_value import Secret
 
 # Providers allow between 10 and 2048 texts a request; a refused batch is halved, and the size remembered.
 _FIRST_BATCH = 64
@@ -37,19 +38,26 @@ class LiteLLMEmbedder:
     """
 
     def __init__(
-        self, model: str, *, space: str, dimensions: int, base_url: str = "", secret: str = "", timeout: float = 30.0
+        self,
+        model: str,
+        *,
+        space: str,
+        dimensions: int,
+        base_url: str = "",
+        secret: Secret | None = None,
+        timeout: float = 30.0,
     ) -> None:
         self.space = space
         self.dimensions = dimensions
         self._model = model
         self._base_url = base_url
-        self._secret = secret
+        self._secret = secret or Secret("")
         self._timeout = timeout
         self._batch = _FIRST_BATCH
         self._before_query, self._before_passage = _prefixes_of(model)
 
     def __repr__(self) -> str:
-        return f"LiteLLMEmbedder({self._model!r})"  # the default would not show the secret either; make it certain
+        return f"LiteLLMEmbedder({self._model!r})"
 
     def embed_passages(self, texts: Sequence[str]) -> Vectors:
         return self._embed([self._before_passage + _sendable(text) for text in texts])
@@ -84,7 +92,7 @@ class LiteLLMEmbedder:
                 input=list(texts),
                 api_base=self._base_url or None,
                 # The client insists on a key, also where the server wants none.
-                api_key=self._secret or "none",
+                api_key=self._secret.expose() or "none",
                 timeout=self._timeout,
                 encoding_format="float",
             )
