@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from knowledge.ingestion.split.patterns import compiled
 from portal.kernel.errors import Invalid
 
 
@@ -25,6 +26,12 @@ class Splitting(_Section):
     heading_level: int = Field(default=0, ge=0, le=6)
     question_column: str = Field(default="", max_length=200)
     answer_column: str = Field(default="", max_length=200)
+    # Clean-up before splitting; offsets then point into the cleaned text.
+    clean_spaces: bool = False
+    clean_blank_lines: bool = False
+    remove_urls: bool = False
+    remove_emails: bool = False
+    remove_patterns: list[str] = Field(default_factory=list, max_length=20)
     review: Literal["never", "always"] = "never"
 
 
@@ -53,11 +60,16 @@ def read(config: dict[str, Any]) -> BaseSettings:
 
 
 def with_section(config: dict[str, Any], section: str, values: dict[str, Any]) -> dict[str, Any]:
-    """`config` with one section replaced by checked `values`; `Invalid` says which field is wrong and how."""
+    """`config` with one section replaced by checked `values`; `Invalid` says which field is wrong and how.
+
+    Patterns that are no usable regular expressions are refused here (`bad_pattern`), not at the next document.
+    """
     try:
         checked = BaseSettings.model_validate({**config, section: values})
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise Invalid("%(field)s: %(problem)s", code="settings_invalid", field=field, problem=first["msg"]) from error
+    compiled(checked.splitting.patterns, checked.splitting.separators)
+    compiled(checked.splitting.remove_patterns)
     return checked.model_dump(mode="json")

@@ -15,15 +15,21 @@ from django.db import connection, transaction
 _FOLD_LOCK = 0xA4C2
 _FOLD_ROWS = 500
 
-_APPEND = """
+
+def _append(column: str) -> str:
+    """The statement that counts the leaves of one revision or of one passage (`column`) into a new row."""
+    return f"""
 INSERT INTO knowledge_revisionterms (base_id, revision_id, sign, chunks, words, lexemes, counts, at)
 SELECT %(base)s, %(revision)s, %(sign)s, leaves.chunks, leaves.words, terms.lexemes, terms.counts, now()
   FROM (SELECT count(*) AS chunks, coalesce(sum(words), 0) AS words
-          FROM knowledge_chunk WHERE revision_id = %(revision)s AND level = 'leaf') leaves,
-       (SELECT coalesce(array_agg(word), '{}') AS lexemes, coalesce(array_agg(ndoc), '{}') AS counts
-          FROM ts_stat(format('SELECT lexemes FROM knowledge_chunk WHERE revision_id = %%s AND level = ''leaf''',
-                              %(revision)s::bigint))) terms
-"""
+          FROM knowledge_chunk WHERE {column} = %(of)s AND level = 'leaf') leaves,
+       (SELECT coalesce(array_agg(word), '{{}}') AS lexemes, coalesce(array_agg(ndoc), '{{}}') AS counts
+          FROM ts_stat(format('SELECT lexemes FROM knowledge_chunk WHERE {column} = %%s AND level = ''leaf''',
+                              %(of)s::bigint))) terms
+"""  # noqa: S608 (one of the two columns below)
+
+
+_OF_REVISION, _OF_PASSAGE = _append("revision_id"), _append("parent_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,13 @@ def append(base_id: int, revision_id: int, *, sign: int) -> None:
     Called in the transaction of that change. The counts come from the revision's leaves as they are now.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_APPEND, {"base": base_id, "revision": revision_id, "sign": sign})
+        cursor.execute(_OF_REVISION, {"base": base_id, "revision": revision_id, "sign": sign, "of": revision_id})
+
+
+def append_passage(base_id: int, revision_id: int, passage_id: int, *, sign: int) -> None:
+    """The same for the leaves of one passage of a searchable revision: before (−1) and after (+1) they change."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_PASSAGE, {"base": base_id, "revision": revision_id, "sign": sign, "of": passage_id})
 
 
 def read(base_ids: Sequence[int], lexemes: Sequence[str]) -> dict[int, BaseStatistics]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from django.conf import settings
@@ -20,7 +20,8 @@ from knowledge.ingestion import store
 from knowledge.ingestion.blocks import ParsedDocument, Source
 from knowledge.ingestion.embed import embed_and_store
 from knowledge.ingestion.sandbox import SandboxLimits, parse_file
-from knowledge.ingestion.transformations import parse_and_split
+from knowledge.ingestion.split import TidyRules, tidy
+from knowledge.ingestion.transformations import parse_and_split, rules_of
 from knowledge.lifecycle import Claim
 from knowledge.models import Chunk, Revision, StoredImage
 from portal.gateway.embedding import counter_for, embedder_for, space_of
@@ -28,8 +29,9 @@ from portal.kernel.errors import ArchwayError, Conflict, ParseError, Unavailable
 
 logger = logging.getLogger(__name__)
 
-# Raise it when parsers or the splitter give other output for the same bytes: kept outputs are then made anew.
+# Raise them when parsers, or the clean-up, give other output for the same bytes: kept outputs are then made anew.
 PARSER_VERSION = 1
+TIDY_VERSION = 1
 TELL_EVERY = 0.4
 AWAY_SECONDS = 15
 LONGEST_TURN = 60.0
@@ -106,7 +108,7 @@ def _work(turn: Slice) -> None:
         if not _timed(turn, "parsing", lambda: _parse_and_split(turn, revision)):
             lifecycle.set_aside(turn.claim)
             return
-        if revision.config.get("splitting", {}).get("review") == "always":
+        if lifecycle.waits_for_review(revision):
             lifecycle.finish(turn.claim, Revision.Status.REVIEW, stage="embed")
             return
         lifecycle.advance(turn.claim, Revision.Status.VECTORIZING, stage="embed")
@@ -128,9 +130,25 @@ def _timed(turn: Slice, stage: str, act: Callable[[], bool]) -> bool:
 
 
 def parsed(revision: Revision) -> ParsedDocument | None:
-    """The kept parse of a revision, or None when it was not parsed yet (or its output was cleaned up)."""
+    """The text that a revision's offsets point into, or None when it was not read yet (or was cleaned up)."""
     kept = storage.read_output(revision.parsed_key)
     return ParsedDocument.from_json(kept) if kept else None
+
+
+def as_read(revision: Revision) -> ParsedDocument | None:
+    """The same before the clean-up rules of its splitting: what a preview of other rules begins with."""
+    kept = storage.read_output(raw_key(revision))
+    return ParsedDocument.from_json(kept) if kept else None
+
+
+def raw_key(revision: Revision) -> str:
+    """The name of the kept output of the parser."""
+    return storage.output_key("parsed", PARSER_VERSION, revision.sha256, revision.mime)
+
+
+def tidied_key(raw: str, rules: TidyRules) -> str:
+    """The name of the kept text after clean-up; the parser's own while there is nothing to clean up."""
+    return storage.output_key("tidied", TIDY_VERSION, raw, asdict(rules)) if rules else raw
 
 
 def _parse_and_split(turn: Slice, revision: Revision) -> bool:
@@ -149,6 +167,7 @@ def _parse_and_split(turn: Slice, revision: Revision) -> bool:
         )
     except _SliceOver:
         return False
+    store.keep_exclusions(revision, turn.claim.number)
     tokens = sum(leaf.token_count for passage in passages for leaf in passage.leaves)
     lifecycle.advance(turn.claim, Revision.Status.SEGMENTING, chunk_count=leaves, token_count=tokens)
     return True
@@ -166,14 +185,19 @@ def _split_progress(turn: Slice, done: int, total: int) -> None:
 
 def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
     """The parsed document, from what was kept or from a limited child process; then on to splitting."""
-    revision.parsed_key = storage.output_key("parsed", PARSER_VERSION, revision.sha256, revision.mime)
-    kept = storage.read_output(revision.parsed_key)
+    raw = raw_key(revision)
+    kept = storage.read_output(raw)
     if kept is None:
         document, images = _parse_in_child(turn, revision, source)
-        storage.write_output(revision.parsed_key, {**document.as_json(), "images": images})
+        storage.write_output(raw, {**document.as_json(), "images": images})
     else:
         document, images = ParsedDocument.from_json(kept), kept.get("images", [])
     _keep_images(revision, images)
+    rules = rules_of(base_settings.read(revision.config).splitting)
+    revision.parsed_key = tidied_key(raw, rules)
+    if rules:
+        document = tidy(document, rules)
+        storage.write_output(revision.parsed_key, {**document.as_json(), "images": images})
     if not document.text.strip():
         raise ParseError("No text was found in this file.", code="no_text")
     if revision.status != Revision.Status.SEGMENTING:

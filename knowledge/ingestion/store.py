@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from django.db import connection, transaction
@@ -141,11 +142,70 @@ def write_vectors(
         fresh = [place for place, pk in enumerate(ids) if pk not in known]
         if not fresh:
             return
-        block = vector_block(revision.pk, space, [ids[place] for place in fresh], vectors[fresh])
-        with cursor.copy(
+        add_vectors(revision.pk, space, [ids[place] for place in fresh], vectors[fresh])
+
+
+def add_vectors(revision_id: int, space: EmbeddingSpace, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
+    """Store vectors of leaves that have none; the caller holds the revision's claim or its document."""
+    block = vector_block(revision_id, space, ids, vectors)
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(
             "COPY knowledge_chunkvector (chunk_id, revision_id, space_id, halfvec, bits) FROM STDIN (FORMAT BINARY)"
-        ) as copy:
-            copy.write(block)
+        ) as copy,
+    ):
+        copy.write(block)
+
+
+def add_leaves(
+    revision_id: int, passage_id: int, titles: tuple[str, Sequence[str]], leaves: Sequence[Leaf]
+) -> list[int]:
+    """Write leaves of a passage that has none, numbered behind all others; returns their ids in order.
+
+    `titles` are the document's name and the heading path. The caller holds the document.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(max(ordinal), -1) + 1 FROM knowledge_chunk WHERE revision_id = %s AND level = 'leaf'",
+            [revision_id],
+        )
+        first = int(cursor.fetchone()[0])
+        ids = _new_ids(cursor, len(leaves))
+        path = (clean(titles[0]), [clean(title) for title in titles[1]])
+        with cursor.copy(f"COPY knowledge_chunk ({_COLUMNS}) FROM STDIN") as copy:
+            for place, (pk, leaf) in enumerate(zip(ids, leaves, strict=True)):
+                copy.write_row(_leaf_row(pk, revision_id, passage_id, path, replace(leaf, ordinal=first + place)))
+    return ids
+
+
+_EXCLUSIONS = """
+WITH off AS (
+  SELECT DISTINCT c.level, c.text
+    FROM knowledge_chunk c JOIN knowledge_document d ON d.active_revision_id = c.revision_id
+   WHERE d.id = %(document)s AND NOT c.enabled AND c.level <> 'gone'
+), earlier AS (
+  SELECT c.level, c.text, c.enabled, row_number() OVER (PARTITION BY c.level, c.text ORDER BY c.ordinal) AS place
+    FROM off JOIN knowledge_chunk c ON c.level = off.level AND c.text = off.text
+    JOIN knowledge_document d ON d.id = %(document)s AND c.revision_id = d.active_revision_id
+), fresh AS (
+  SELECT c.id, c.level, c.text, row_number() OVER (PARTITION BY c.level, c.text ORDER BY c.ordinal) AS place
+    FROM off JOIN knowledge_chunk c ON c.level = off.level AND c.text = off.text AND c.revision_id = %(revision)s
+)
+UPDATE knowledge_chunk c SET enabled = false
+  FROM fresh JOIN earlier USING (level, text, place)
+ WHERE c.id = fresh.id AND NOT earlier.enabled AND c.enabled
+"""
+
+
+def keep_exclusions(revision: Revision, claim_no: int) -> int:
+    """Exclude what was excluded in the document's current revision and reads the same; returns how many chunks.
+
+    Of equal texts the first stays the first. Raises `Conflict(code="claim_lost")`.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        hold_claim(revision.pk, claim_no)
+        cursor.execute(_EXCLUSIONS, {"document": revision.document_id, "revision": revision.pk})
+        return int(cursor.rowcount)
 
 
 def drop_chunks(revision_id: int) -> None:
@@ -184,7 +244,7 @@ def _already_written(revision: Revision, claim_no: int, passages: Sequence[Passa
         .order_by("ordinal")
         .values_list("ordinal", "sha256")
     )
-    wanted = [(passage.ordinal, _digest(clean(passage.text))) for passage in passages[: len(stored)]]
+    wanted = [(passage.ordinal, digest(clean(passage.text))) for passage in passages[: len(stored)]]
     if stored and stored != wanted:
         with transaction.atomic():
             hold_claim(revision.pk, claim_no)
@@ -209,13 +269,17 @@ def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
 def _copy_passages(revision_id: int, name: str, passages: Sequence[Passage]) -> None:
     with connection.cursor() as cursor:
         total = sum(1 + len(passage.leaves) for passage in passages)
-        cursor.execute(
-            "SELECT nextval(pg_get_serial_sequence('knowledge_chunk', 'id')) FROM generate_series(1, %s)", [total]
-        )
-        numbers = iter([row[0] for row in cursor.fetchall()])
+        numbers = iter(_new_ids(cursor, total))
         with cursor.copy(f"COPY knowledge_chunk ({_COLUMNS}) FROM STDIN") as copy:
             for row in _rows(revision_id, name, passages, numbers):
                 copy.write_row(row)
+
+
+def _new_ids(cursor: Any, count: int) -> list[int]:
+    cursor.execute(
+        "SELECT nextval(pg_get_serial_sequence('knowledge_chunk', 'id')) FROM generate_series(1, %s)", [count]
+    )
+    return [row[0] for row in cursor.fetchall()]
 
 
 def _rows(
@@ -229,7 +293,7 @@ def _rows(
         yield (
             *(pk, revision_id, None, Chunk.Level.PASSAGE.value, passage.ordinal, text, clean(passage.prefix), path),
             *(passage.page, passage.sheet and clean(passage.sheet), first, last, passage.slide),
-            *(passage.start, passage.end, passage.token_count, _digest(text), True, 1, 0, None),
+            *(passage.start, passage.end, passage.token_count, digest(text), True, 1, 0, None),
         )
         for leaf in passage.leaves:
             yield _leaf_row(next(numbers), revision_id, pk, (name, path), leaf)
@@ -243,11 +307,11 @@ def _leaf_row(pk: int, revision_id: int, parent: int, titles: tuple[str, list[st
         *(pk, revision_id, parent, Chunk.Level.LEAF.value, leaf.ordinal, text, prefix, []),
         *(None, None, None, None, None),
         # A leaf's digest is of what is embedded: equal leaves share their vectors (`reuse_vectors`).
-        *(leaf.start, leaf.end, leaf.token_count, _digest(searched), True, 1, len(tokens), tsvector_literal(tokens)),
+        *(leaf.start, leaf.end, leaf.token_count, digest(searched), True, 1, len(tokens), tsvector_literal(tokens)),
     )
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
     return sha256(text.encode("utf-8")).hexdigest()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from knowledge.ingestion.blocks import ParsedDocument, Source
-from knowledge.ingestion.split import Passage, SplitMode, SplitSettings
+from knowledge.ingestion.split import Passage, SplitMode, SplitSettings, TidyRules
 from portal.gateway.protocols import Embedder, TokenCounter, Vectors
 
 if TYPE_CHECKING:
@@ -100,4 +100,15 @@ def settings_of(choice: SplitChoice) -> SplitSettings:
         heading_level=int(getattr(choice, "heading_level", 0)),
         question_column=str(getattr(choice, "question_column", "")),
         answer_column=str(getattr(choice, "answer_column", "")),
+    )
+
+
+def rules_of(choice: SplitChoice) -> TidyRules:
+    """The clean-up that a base's choice asks for; none where it does not speak of it."""
+    return TidyRules(
+        spaces=bool(getattr(choice, "clean_spaces", False)),
+        blank_lines=bool(getattr(choice, "clean_blank_lines", False)),
+        urls=bool(getattr(choice, "remove_urls", False)),
+        emails=bool(getattr(choice, "remove_emails", False)),
+        remove=tuple(getattr(choice, "remove_patterns", ())),
     )

@@ -18,7 +18,7 @@ from knowledge.lifecycle.states import (
     stuck_after,
 )
 from knowledge.lifecycle.sweeping import somebody_waits, sweep
-from knowledge.lifecycle.verbs import activate, add_revision, cancel, confirm, reindex, retry
+from knowledge.lifecycle.verbs import activate, add_revision, cancel, confirm, reindex, resplit, retry, waits_for_review
 from knowledge.lifecycle.work import (
     advance,
     claim,
@@ -36,6 +36,6 @@ from knowledge.lifecycle.work import (
 __all__ = [
     "OPEN", "RETRYABLE", "RUNNING", "STEPS", "Cancelled", "Claim", "Status", "WorkerTimeout", "activate",
     "add_revision", "advance", "announce", "cancel", "claim", "confirm", "fail", "finish", "lock", "note_seconds",
-    "progress", "publish", "reindex", "retry", "set_aside", "somebody_waits", "stop", "stuck_after", "sweep", "touch",
-    "wake",
+    "progress", "publish", "reindex", "resplit", "retry", "set_aside", "somebody_waits", "stop", "stuck_after",
+    "sweep", "touch", "waits_for_review", "wake",
 ]  # fmt: skip

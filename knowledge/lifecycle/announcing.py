@@ -80,7 +80,7 @@ def tell_people(row: Revision, kind: str, **params: Any) -> None:
         kind,
         workspace_id=document.base.workspace_id,
         base_ids=[document.base_id],
-        link=f"/bases/{document.base.uid}/documents/{document.uid}/",
+        link=f"/bases/{document.base.uid}/documents/{document.uid}/{'chunks/' if kind == 'revision.review' else ''}",
         document=document.name,
         **params,
     )

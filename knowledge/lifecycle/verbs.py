@@ -1,4 +1,4 @@
-"""Verbs of people: retry, cancel, confirm, re-index, roll back. The row comes from `knowledge/access.py`."""
+"""Verbs of people: retry, cancel, confirm, split again, re-index, roll back. Rows come from `knowledge/access.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from knowledge import base_settings
+from knowledge.chunks.losses import refuse_losses
+from knowledge.ingestion.store import drop_chunks
 from knowledge.lifecycle.announcing import announce, announce_id, wake
 from knowledge.lifecycle.states import OPEN, RETRYABLE, Status
 from knowledge.lifecycle.work import activate_row, cancel_row
@@ -19,10 +22,17 @@ from portal.kernel.principal import Principal
 
 @transaction.atomic
 def retry(principal: Principal, revision: Revision) -> None:
-    """Queue a failed, cancelled or empty revision again; it goes on where its last finished stage ended."""
+    """Queue a failed, cancelled or empty revision again; it goes on where its last finished stage ended.
+
+    One that was sent back from its review waits for that review again.
+    """
     _no_open_sibling(revision)
-    moved = Revision.objects.filter(pk=revision.pk, status__in=RETRYABLE).update(
-        status=Status.PENDING,
+    row = Revision.objects.select_for_update().get(pk=revision.pk)
+    if row.status not in RETRYABLE:
+        raise Conflict("This is not in a state that can be retried.", code="not_retryable")
+    to_review = row.status == Status.CANCELLED and row.stage == "embed" and waits_for_review(row)
+    Revision.objects.filter(pk=row.pk).update(
+        status=Status.REVIEW if to_review else Status.PENDING,
         attempts_before=F("attempts"),
         not_before=None,
         cancel_requested=False,
@@ -32,11 +42,14 @@ def retry(principal: Principal, revision: Revision) -> None:
         started_at=None,
         finished_at=None,
     )
-    if moved != 1:
-        raise Conflict("This is not in a state that can be retried.", code="not_retryable")
     audit.record(principal, "revision.retry", revision, base_ids=[revision.base_id])
     announce_id(revision.pk)
     wake()
+
+
+def waits_for_review(revision: Revision) -> bool:
+    """Whether the revision stops after splitting until somebody approves it."""
+    return bool(revision.config.get("splitting", {}).get("review") == "always")
 
 
 def _no_open_sibling(revision: Revision) -> None:
@@ -65,44 +78,116 @@ def cancel(principal: Principal, revision: Revision) -> None:
 @transaction.atomic
 def confirm(principal: Principal, revision: Revision) -> None:
     """Let a reviewed revision go on to vectorizing."""
-    moved = Revision.objects.filter(pk=revision.pk, status=Status.REVIEW).update(
-        status=Status.PENDING,
-        stage="embed",
-        attempts_before=F("attempts"),
-        queued_at=timezone.now(),
-        finished_at=None,
-        served_at=None,
-    )
-    if moved != 1:
-        raise Conflict("This revision does not wait for a review.", code="not_in_review")
+    row = _in_review(revision)
+    _queue(row, "embed", splitting_of(row.config, {"review": "never"}))
     audit.record(principal, "revision.confirm", revision, base_ids=[revision.base_id])
     announce_id(revision.pk)
     wake()
 
 
 @transaction.atomic
-def reindex(principal: Principal, document: Document) -> Revision:
-    """Read the newest bytes again with the base's settings of today: a new revision; the old one serves meanwhile."""
+def resplit(
+    principal: Principal, revision: Revision, splitting: dict[str, Any], *, discard_edits: bool = False
+) -> None:
+    """Split a revision under review again by other settings, from the text that was read; then it waits as before.
+
+    `splitting` holds the settings to change; they are kept for this document. Raises `Invalid` for settings
+    that can not be used and `Conflict` (not_in_review, edits_lost).
+    """
+    row = _in_review(revision)
+    config = splitting_of(row.config, {**splitting, "review": "always"})
+    if not discard_edits:
+        refuse_losses(row)
+    drop_chunks(row.pk)
+    _queue(row, "parse", config, own_splitting=True, chunk_count=0, token_count=0)
+    audit.record(principal, "revision.resplit", row, base_ids=[row.base_id], splitting=config["splitting"])
+    announce_id(row.pk)
+    wake()
+
+
+def _in_review(revision: Revision) -> Revision:
+    row = Revision.objects.select_for_update(of=("self",)).select_related("document").get(pk=revision.pk)
+    if row.status != Status.REVIEW:
+        raise Conflict("This revision does not wait for a review.", code="not_in_review")
+    return row
+
+
+def _queue(row: Revision, stage: str, config: dict[str, Any], **changes: Any) -> None:
+    Revision.objects.filter(pk=row.pk).update(
+        status=Status.PENDING,
+        stage=stage,
+        config=config,
+        attempts_before=F("attempts"),
+        queued_at=timezone.now(),
+        finished_at=None,
+        served_at=None,
+        **changes,
+    )
+
+
+def splitting_of(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A revision's or base's settings with some of the splitting changed and all of it checked."""
+    now = base_settings.read(config).splitting.model_dump(mode="json")
+    return base_settings.with_section(config, "splitting", {**now, **changes})
+
+
+@transaction.atomic
+def reindex(
+    principal: Principal,
+    document: Document,
+    *,
+    splitting: dict[str, Any] | None = None,
+    as_base: bool = False,
+    review: bool = False,
+    discard_edits: bool = False,
+) -> Revision:
+    """Read the newest bytes again: a new revision; the old one serves meanwhile.
+
+    Split by `splitting` (what it leaves out as the base says), else as was chosen for this document, else
+    (or when `as_base`) as the base says today. Changes made by hand are not carried over, only exclusions
+    of text that stays the same: without `discard_edits` such a document is refused (`edits_lost`).
+    """
     newest = document.revisions.order_by("-number").first()
     if newest is None:
         raise Invalid("This document has no file.", code="no_file")
+    if document.active_revision is not None and not discard_edits:
+        refuse_losses(document.active_revision)
     revision = add_revision(
         document,
         created_by_id=principal.user_id,
+        splitting=splitting,
+        as_base=as_base,
+        review=review,
         file=newest.file,
         file_name=newest.file_name,
         sha256=newest.sha256,
         mime=newest.mime,
         size=newest.size,
     )
-    audit.record(principal, "document.reindex", document, base_ids=[document.base_id], revision=revision.number)
+    audit.record(
+        principal,
+        "document.reindex",
+        document,
+        base_ids=[document.base_id],
+        revision=revision.number,
+        own_splitting=revision.own_splitting,
+    )
     return revision
 
 
-def add_revision(document: Document, *, created_by_id: int | None, **fields: Any) -> Revision:
-    """Queue a new revision of a document, the base's settings frozen into it. One open revision at a time.
+def add_revision(
+    document: Document,
+    *,
+    created_by_id: int | None,
+    splitting: dict[str, Any] | None = None,
+    as_base: bool = False,
+    review: bool = False,
+    **fields: Any,
+) -> Revision:
+    """Queue a new revision of a document, its settings frozen into it. One open revision at a time.
 
-    Must be called in a transaction.
+    `splitting`, `as_base` and `review` (stop for a review whatever the base says) as in `reindex`. Must be
+    called in a transaction.
     """
     Document.objects.select_for_update().get(pk=document.pk)
     if document.revisions.filter(status__in=[*OPEN, Status.REVIEW]).exists():
@@ -111,18 +196,31 @@ def add_revision(document: Document, *, created_by_id: int | None, **fields: Any
             code="revision_open",
             name=document.name,
         )
-    last = document.revisions.order_by("-number").values_list("number", flat=True).first() or 0
+    last = document.revisions.order_by("-number").first()
+    config, own = document.base.config, False
+    if splitting is not None:
+        config, own = splitting_of(config, {**splitting, "review": _review_of(config)}), True
+    elif last is not None and last.own_splitting and not as_base:
+        kept = base_settings.read(last.config).splitting.model_dump(mode="json")
+        config, own = splitting_of(config, {**kept, "review": _review_of(config)}), True
+    if review:
+        config = splitting_of(config, {"review": "always"})
     revision = Revision.objects.create(
         document=document,
         base_id=document.base_id,
-        number=last + 1,
-        config=document.base.config,
+        number=last.number + 1 if last else 1,
+        config=config,
+        own_splitting=own,
         created_by_id=created_by_id,
         **fields,
     )
     announce_id(revision.pk)
     wake()
     return revision
+
+
+def _review_of(config: dict[str, Any]) -> str:
+    return base_settings.read(config).splitting.review
 
 
 @transaction.atomic
