@@ -13,6 +13,8 @@ from portal.gateway.models import EmbeddingSpace, ModelEndpoint
 from portal.kernel import audit
 from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
 from portal.kernel.errors import Denied, Invalid
+from portal.kernel.secrets import require_usable
+from portal.kernel.secrets.revealing import ENVIRONMENT, SEALED
 
 
 @register(ModelEndpoint)
@@ -48,8 +50,11 @@ class ModelEndpointAdmin(ScopedAdmin):
             if principal is None or (row.pk and row.workspace_id is None):
                 raise Denied("Shared endpoints are changed by the operator.", code="operator_only")
             row.workspace_id = principal.workspace_id
-        if row.credential and not row.credential.startswith("env://"):
+        if row.credential and not row.credential.startswith((SEALED, ENVIRONMENT)):
             raise Invalid("A credential is a reference such as env://NAME, never the secret.", code="not_a_reference")
+        if row.base_url:
+            # An address on another host needs its secret given again: the old one was for the old host.
+            require_usable(row.credential, host=row.base_url, workspace_id=row.workspace_id)
         row.save()
         audit.record(
             asker(request), "endpoint.save", row, workspace_id=row.workspace_id, fields=sorted(changes), name=row.name

@@ -8,12 +8,13 @@ import pytest
 
 from portal.gateway.provider_embedding import LiteLLMEmbedder
 from portal.kernel.errors import ArchwayError, Invalid, Unavailable
+from portal.kernel.secret_value import Secret
 from tests.support.embedding_server import DIMENSIONS, SECRET, EmbeddingProvider
 
 
 def embedder(provider: EmbeddingProvider, *, model: str = "openai/bge-m3", timeout: float = 5.0) -> LiteLLMEmbedder:
     return LiteLLMEmbedder(
-        model, space="s", dimensions=DIMENSIONS, base_url=provider.url, secret=SECRET, timeout=timeout
+        model, space="s", dimensions=DIMENSIONS, base_url=provider.url, secret=Secret(SECRET), timeout=timeout
     )
 
 
