@@ -28,7 +28,8 @@ class Supervised:
         os.mkfifo(folder / "born")
         os.mkfifo(folder / "die")
         # Read and write, so that opening waits for nobody and the pipe never reaches its end.
-        self._born = os.fdopen(os.open(folder / "born", os.O_RDWR), "r")
+        # Unbuffered, because `births` asks the kernel, not a buffer, whether another line has come.
+        self._born = os.fdopen(os.open(folder / "born", os.O_RDWR), "rb", buffering=0)
         self._die = os.open(folder / "die", os.O_RDWR)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.portal.embedded.supervised", str(folder)],
@@ -44,7 +45,7 @@ class Supervised:
         found: dict[str, list[int]] = {}
         for _ in range(count):
             assert select.select([self._born], [], [], PATIENCE)[0]
-            name, *numbers = self._born.readline().split()
+            name, *numbers = self._born.readline().decode().split()
             found[name] = [int(number) for number in numbers]
             self.handles += [os.pidfd_open(number) for number in found[name]]
         return found
