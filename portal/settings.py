@@ -72,6 +72,11 @@ ARCHWAY: dict[str, Any] = {
     "EMBEDDING_URL": _env("ARCHWAY_EMBEDDING_URL"),
     "EMBEDDING_TOKEN": _env("ARCHWAY_EMBEDDING_TOKEN") or (_secrets.embedding_token if _secrets else ""),
     "EMBEDDING_THREADS": _number("ARCHWAY_EMBEDDING_THREADS", 2),
+    # The demo model's address, when somebody else than the supervisor starts it.
+    "DEMO_MODEL_URL": _env("ARCHWAY_DEMO_MODEL_URL"),
+    # What prices and quotas of money are counted in.
+    "CURRENCY": _env("ARCHWAY_CURRENCY", "USD"),
+    "USAGE_DAYS": _number("ARCHWAY_USAGE_DAYS", 90),
     "ENV_CREDENTIALS": _list("ARCHWAY_ENV_CREDENTIALS"),
     "EGRESS_ALLOW": _list("ARCHWAY_EGRESS_ALLOW"),
     # Networks whose X-Forwarded-For is believed.
@@ -100,10 +105,18 @@ ARCHWAY: dict[str, Any] = {
     "RATE_PER_PERSON": _number("ARCHWAY_RATE_PER_PERSON", 600),
     "RATE_PER_ADDRESS": _number("ARCHWAY_RATE_PER_ADDRESS", 1200),
     "RATE_SIGN_IN": _number("ARCHWAY_RATE_SIGN_IN", 10),
+    # The variable that holds the master key (never the key: settings are shown on error pages).
+    "MASTER_KEY_VARIABLE": "ARCHWAY_MASTER_KEY" if _env("ARCHWAY_MASTER_KEY") else "",
     "MASTER_KEY_FILE": _env("ARCHWAY_MASTER_KEY_FILE"),
     "MASTER_KEY_KMS": _env("ARCHWAY_MASTER_KEY_KMS"),
     # Addresses of keys that seal nothing new and still open, until rotation has retired them.
     "MASTER_KEY_OLD": _list("ARCHWAY_MASTER_KEY_OLD"),
+    # Who asks a key service; AWS has a chain of its own for that.
+    "VAULT_TOKEN": _env("VAULT_TOKEN"),
+    "VAULT_TOKEN_FILE": _env("VAULT_TOKEN_FILE"),
+    "ALIYUN_KEY_ID": _env("ALIBABA_CLOUD_ACCESS_KEY_ID"),
+    "ALIYUN_KEY_SECRET": _env("ALIBABA_CLOUD_ACCESS_KEY_SECRET"),
+    "ALIYUN_SECURITY_TOKEN": _env("ALIBABA_CLOUD_SECURITY_TOKEN"),
     # Where the generated development key lies; ARCHWAY_MASTER_KEY in the environment goes before it.
     "GENERATED_SECRETS": "" if PRODUCTION else str(DATA_DIR / "secrets.json"),
     "LOG_FORMAT": _env("ARCHWAY_LOG_FORMAT", "text"),
@@ -231,6 +244,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 }
 CELERY_BEAT_SCHEDULE = {
     "sweep-stale-claims": {"task": "knowledge.tasks.sweep", "schedule": 10.0, "options": {"expires": 10}},
+    "sweep-sources": {"task": "knowledge.tasks.sweep_sources", "schedule": 10.0, "options": {"expires": 10}},
     "fold-statistics": {"task": "knowledge.tasks.fold_statistics", "schedule": 30.0, "options": {"expires": 30}},
     "clean-up": {"task": "knowledge.tasks.clean_up", "schedule": 600.0, "options": {"expires": 600}},
     "seal-audit": {"task": "portal.kernel.tasks.seal_audit", "schedule": 1.0, "options": {"expires": 1}},
@@ -378,6 +392,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django.server": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
         "httpx": {"level": "WARNING"},
+        "botocore": {"level": "WARNING"},
         "LiteLLM": {"level": "WARNING"},
         "celery.worker.strategy": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},

@@ -52,8 +52,8 @@ def addresses() -> tuple[str, ...]:
         first = kms
     elif file := configured["MASTER_KEY_FILE"]:
         first = Path(file).absolute().as_uri()
-    elif os.environ.get("ARCHWAY_MASTER_KEY", "").strip():
-        first = "env://ARCHWAY_MASTER_KEY"
+    elif variable := configured["MASTER_KEY_VARIABLE"]:
+        first = f"env://{variable}"
     elif generated := configured["GENERATED_SECRETS"]:
         first = Path(generated).absolute().as_uri()
     else:
@@ -135,9 +135,9 @@ data_keys = DataKeys()
 
 
 def _forget() -> None:
-    """Locks that somebody held, and keys in memory, are not carried over a fork."""
-    global _guard, data_keys
-    _guard = threading.Lock()
+    """Locks that somebody held, connections and keys in memory are not carried over a fork."""
+    global _guard, _loaded, data_keys
+    _guard, _loaded = threading.Lock(), None
     data_keys = DataKeys()
 
 

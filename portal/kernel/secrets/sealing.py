@@ -6,7 +6,6 @@ another row, workspace or host does not open. Pure functions over bytes; whoever
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -31,9 +30,8 @@ def context_of(label: str, identity: Sequence[str]) -> bytes:
 
 def seal(source: MasterKeySource, plaintext: str, identity: Sequence[str]) -> Sealed:
     """Seal `plaintext` for the row `identity` under a fresh data key. Raises what the source raises."""
-    data_key = os.urandom(box.KEY_BYTES)
+    data_key, wrapped = source.new_key(context_of("archway-key-1", identity))
     body = box.encrypt(data_key, plaintext.encode(), context_of("archway-value-1", identity))
-    wrapped = source.wrap(data_key, context_of("archway-key-1", identity))
     return Sealed(body, wrapped, source.key_id)
 
 

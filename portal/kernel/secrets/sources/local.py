@@ -7,7 +7,9 @@ import binascii
 import hashlib
 import hmac
 import json
+import os
 from pathlib import Path
+from urllib.parse import SplitResult, unquote
 
 from portal.kernel.secrets import box
 from portal.kernel.secrets.sources.contract import misconfigured
@@ -25,11 +27,22 @@ class LocalKey:
     def __repr__(self) -> str:
         return f"LocalKey({self.key_id})"
 
-    def wrap(self, data_key: bytes, context: bytes) -> bytes:
-        return box.encrypt(self._key, data_key, context)
+    def new_key(self, context: bytes) -> tuple[bytes, bytes]:
+        key = os.urandom(box.KEY_BYTES)
+        return key, box.encrypt(self._key, key, context)
 
     def unwrap(self, wrapped: bytes, context: bytes) -> bytes:
         return box.decrypt(self._key, wrapped, context)
+
+
+def keys_at_path(address: SplitResult) -> list[LocalKey]:
+    """Of `file:///path`."""
+    return keys_in_file(Path(unquote(address.path)))
+
+
+def keys_in_environment(address: SplitResult) -> list[LocalKey]:
+    """Of `env://NAME`."""
+    return keys_in_text(os.environ.get(address.netloc, ""))
 
 
 def keys_in_file(path: Path) -> list[LocalKey]:
