@@ -28,6 +28,7 @@ _COMPATIBLE = re.compile("[\u2e80-\u2fdf\uf900-\ufaff\ufb00-\ufdff\ufe70-\ufefe]
 _HIGH_LATIN_RUN = re.compile("[\u00a1-\u00ff\u0152\u0153\u0160\u0161\u017d\u017e\u0178\u0192\u2013-\u2122]{4,}")
 _CJK = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _SPACED_CJK = re.compile(r"(?:[\u3400-\u9fff\u3001\u3002\uff00-\uff60] ){3,}[\u3400-\u9fff\u3001\u3002\uff00-\uff60]")
+_MIX = 1_000_003  # a prime larger than any font size in tenths of a point or place on a page that matters
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -70,6 +71,8 @@ def clean_glyphs(glyphs: Glyphs) -> tuple[Glyphs, int]:
 
     Returns the glyphs that remain and how many forbidden characters (NUL, controls, lone surrogates) went.
     """
+    if len(glyphs) and glyphs.code.min() >= 0x20 and glyphs.code.max() < 0x7F:  # nothing in there needs a look
+        return _without_doubles(glyphs), 0
     code = glyphs.code.copy()
     high = (code >= 0xD800) & (code < 0xDC00)
     low = (code >= 0xDC00) & (code < 0xE000)
@@ -117,21 +120,24 @@ def _without_doubles(glyphs: Glyphs) -> Glyphs:
     if count < 2:
         return glyphs
     x, y, em = glyphs.origin[:, 0], glyphs.origin[:, 1], glyphs.em
-    # Twice, with cells shifted by half, so that no pair is missed at a cell's border.
     doubled = np.zeros(count, np.bool_)
     step = np.maximum(em, 1.0) * 0.12
+    kind = glyphs.code.astype(np.int64) * _MIX + np.round(em * 10).astype(np.int64)
+    # Twice, with cells shifted by half, so that no pair is missed at a cell's border.
     for shift in (0.0, 0.5):
         column = np.floor(x / step + shift).astype(np.int64)
         row = np.floor(y / step + shift).astype(np.int64)
-        size = np.round(em * 10).astype(np.int64)
-        key = np.stack([glyphs.code.astype(np.int64), size, row, column, np.arange(count)], axis=1)
-        order = np.lexsort(key.T[::-1])
+        key = (kind * _MIX + row) * _MIX + column  # runs over and round, as a hash may
+        order = np.argsort(key, kind="stable")
         ranked = key[order]
-        same = (ranked[1:, :4] == ranked[:-1, :4]).all(axis=1)
+        at = np.flatnonzero(ranked[1:] == ranked[:-1])
+        if not len(at):
+            continue
+        later, earlier = order[at + 1], order[at]
+        same = (kind[later] == kind[earlier]) & (row[later] == row[earlier]) & (column[later] == column[earlier])
         # Pieces of one ligature share box and text object and may repeat a letter ("ff"): no doubles.
-        later, earlier = order[1:][same], order[:-1][same]
         twin = (glyphs.owner[later] == glyphs.owner[earlier]) & (glyphs.box[later] == glyphs.box[earlier]).all(axis=1)
-        doubled[later[~twin]] = True
+        doubled[later[same & ~twin]] = True
     return glyphs.take(np.flatnonzero(~doubled)) if doubled.any() else glyphs
 
 

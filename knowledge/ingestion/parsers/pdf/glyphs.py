@@ -105,7 +105,17 @@ class Canvas:
         """Rows of (x0, y0, x1, y1) in page space, any corner order, to displayed (left, top, right, bottom)."""
         xa, ya = self.points(boxes[:, 0], boxes[:, 1])
         xb, yb = self.points(boxes[:, 2], boxes[:, 3])
-        return np.stack([np.minimum(xa, xb), np.minimum(ya, yb), np.maximum(xa, xb), np.maximum(ya, yb)], axis=1)
+        return corners(xa, ya, xb, yb)
+
+
+def corners(xa: Floats, ya: Floats, xb: Floats, yb: Floats) -> Floats:
+    """Rows of (left, top, right, bottom) from two opposite corners each."""
+    boxes = np.empty((len(xa), 4))
+    np.minimum(xa, xb, out=boxes[:, 0])
+    np.minimum(ya, yb, out=boxes[:, 1])
+    np.maximum(xa, xb, out=boxes[:, 2])
+    np.maximum(ya, yb, out=boxes[:, 3])
+    return boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,22 +176,21 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
     visible = np.flatnonzero(~blank)
     if not len(visible):
         return None
-    loose = np.zeros((count, 4), np.float32)
+    seen, drawn = visible.tolist(), len(visible)
+    loose = np.zeros((drawn, 4), np.float32)
     at = loose.ctypes.data
-    deque(map(_loose_box_at, repeat(handle), range(count), range(at, at + 16 * count, 16)), 0)
-    origin = np.zeros((count, 2), np.float64)
+    deque(map(_loose_box_at, repeat(handle), seen, range(at, at + 16 * drawn, 16)), 0)
+    origin = np.zeros((drawn, 2), np.float64)
     at = origin.ctypes.data
-    deque(
-        map(
-            _origin_at, repeat(handle), range(count), range(at, at + 16 * count, 16), range(at + 8, at + 16 * count, 16)
-        ),
-        0,
-    )
+    deque(map(_origin_at, repeat(handle), seen, range(at, at + 16 * drawn, 16), range(at + 8, at + 16 * drawn, 16)), 0)
     em, frame, bold, mono = _styles(handle, owner, visible, canvas.turns, fonts)
-    x, y = canvas.points(origin[visible, 0], origin[visible, 1])
+    x, y = canvas.points(origin[:, 0], origin[:, 1])
+    origin[:, 0], origin[:, 1] = x.copy(), y.copy()
     breaks = np.cumsum((code == 0x0A) | (code == 0x0D))
-    before = np.concatenate([[-1], visible[:-1]])
-    typing = np.concatenate([[0], np.cumsum(blank & (owner != 0))])
+    before = np.empty_like(visible)
+    before[0], before[1:] = -1, visible[:-1]
+    typing = np.zeros(count + 1, np.int64)
+    np.cumsum(blank & (owner != 0), out=typing[1:])
     typed = typing[visible] - typing[before + 1]
     codes = code[visible]
     garbled = _is_garbled(handle, visible, codes)
@@ -190,8 +199,8 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
             codes[mark] = 0x2D
     return Glyphs(
         code=codes,
-        box=canvas.boxes(loose[visible].astype(np.float64)),
-        origin=np.stack([x, y], axis=1),
+        box=canvas.boxes(loose.astype(np.float64)),
+        origin=origin,
         em=em,
         frame=frame,
         bold=bold,
@@ -212,7 +221,9 @@ def _styles(
 ) -> tuple[Floats, NDArray[np.int8], NDArray[np.bool_], NDArray[np.bool_]]:
     """Font size in points, reading direction, bold and monospaced a glyph; asked once a run of one text object."""
     owners = owner[visible]
-    starts = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
+    changes = np.ones(len(owners), np.bool_)
+    np.not_equal(owners[1:], owners[:-1], out=changes[1:])
+    starts = np.flatnonzero(changes)
     runs = len(starts)
     matrices = np.zeros((runs, 6), np.float32)
     at = matrices.ctypes.data
@@ -226,7 +237,8 @@ def _styles(
     quarter = np.round(angle / 90)
     frame = ((quarter.astype(np.int64) - turns) % 4).astype(np.int8)
     frame[np.abs(angle - quarter * 90) > SKEW_DEGREES] = SKEWED
-    lengths = np.diff(np.concatenate([starts, [len(visible)]]))
+    lengths = np.empty_like(starts)
+    lengths[:-1], lengths[-1] = starts[1:] - starts[:-1], len(visible) - starts[-1]
     face = np.repeat(faces, lengths, axis=0)
     return np.repeat(size, lengths), np.repeat(frame, lengths), face[:, 0], face[:, 1]
 
@@ -252,6 +264,8 @@ def _is_garbled(handle: int | None, visible: NDArray[np.intp], codes: NDArray[np
     Neither sign alone is enough: fonts without a ToUnicode map are often right, and an odd character
     or two are common. Glyphs are asked only when the first sign is there.
     """
+    if codes.min() >= 0x20 and codes.max() < 0x7F:
+        return False
     odd = (
         (codes < 0x20) | ((codes >= 0x7F) & (codes < 0xA0)) | ((codes >= 0xE000) & (codes < 0xF900)) | (codes == 0xFFFD)
     )

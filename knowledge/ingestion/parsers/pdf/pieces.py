@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cleaning import decode, is_cjk, is_cjk_char, is_rtl, tidy
-from .glyphs import DOWN, GUESSED, LEFT, RIGHT, TYPED, UP, Canvas, Floats, Glyphs
+from .glyphs import DOWN, GUESSED, LEFT, RIGHT, TYPED, UP, Canvas, Floats, Glyphs, corners
 
 SPLIT_GAP = 0.8  # em: a wider gap ends a piece
 SPACE_GAP = 0.25  # em: a wider gap is a space though none was typed
 PIECE_GAP = 0.15  # em: the same between pieces, where a typed space may have been lost
 BASE_DRIFT = 0.25  # em: base lines closer than this are one line
+
+RTL_FROM, CJK_FROM = 0x590, 0x2E80  # no character below is right-to-left, or written without spaces
 
 Box = tuple[float, float, float, float]
 
@@ -64,7 +66,7 @@ class Reading:
     def boxes(self, boxes: Floats) -> Floats:
         ua, va = self.points(boxes[:, 0], boxes[:, 1])
         ub, vb = self.points(boxes[:, 2], boxes[:, 3])
-        return np.stack([np.minimum(ua, ub), np.minimum(va, vb), np.maximum(ua, ub), np.maximum(va, vb)], axis=1)
+        return corners(ua, va, ub, vb)
 
     def displayed(self, box: Box) -> Box:
         """A box in reading coordinates back to (left, top, right, bottom) on the page."""
@@ -83,7 +85,7 @@ def mark_vertical_writing(glyphs: Glyphs) -> bool:
 
     Returns whether the page has such text.
     """
-    if len(glyphs) < 2:
+    if len(glyphs) < 2 or glyphs.code.max() < CJK_FROM:
         return False
     x, y = glyphs.origin[:, 0], glyphs.origin[:, 1]
     em = np.maximum(glyphs.em[1:], 1.0)
@@ -145,24 +147,27 @@ def _joints(glyphs: Glyphs, box: Floats, base: Floats, em: Floats) -> tuple[NDAr
     gap = box[1:, 0] - box[:-1, 2]
     shared = (np.abs(np.diff(box[:, 0])) < 0.01) & (np.abs(np.diff(box[:, 2])) < 0.01)
     near = ((gap > -0.6 * size) & (gap < SPLIT_GAP * size)) | shared
-    rtl = is_rtl(glyphs.code)
-    if rtl.any():
+    highest = int(glyphs.code.max())
+    rtl = is_rtl(glyphs.code) if highest >= RTL_FROM else None
+    if rtl is not None and rtl.any():
         backwards = box[:-1, 0] - box[1:, 2]
         mixed = (rtl[1:] | rtl[:-1]) & (glyphs.line[1:] == glyphs.line[:-1])
         near |= mixed & (np.minimum(np.abs(gap), np.abs(backwards)) < SPLIT_GAP * size)
         near |= mixed & (drift < BASE_DRIFT * size)
         gap = np.where(rtl[1:] | rtl[:-1], 0.0, gap)
-    overlap = np.minimum(box[1:, 3], box[:-1, 3]) - np.maximum(box[1:, 1], box[:-1, 1])
+    level = drift <= BASE_DRIFT * size
     raised = (drift < 0.6 * size) & (np.abs(gap) < 0.3 * size) & (np.abs(np.diff(em)) > 0.15 * size)
-    raised &= overlap > 0.3 * np.minimum(box[1:, 3] - box[1:, 1], box[:-1, 3] - box[:-1, 1])
-    level = (drift <= BASE_DRIFT * size) | raised
-    cjk = is_cjk(glyphs.code)
-    both = cjk[1:] & cjk[:-1]
+    if raised.any():
+        overlap = np.minimum(box[1:, 3], box[:-1, 3]) - np.maximum(box[1:, 1], box[:-1, 1])
+        level |= raised & (overlap > 0.3 * np.minimum(box[1:, 3] - box[1:, 1], box[:-1, 3] - box[:-1, 1]))
     # A space that PDFium guessed between glyphs that touch comes from a double it saw and we took out.
     hint = (glyphs.space[1:] == TYPED) | ((glyphs.space[1:] == GUESSED) & (gap > 0.1 * size))
-    if rtl.any():
+    if rtl is not None and rtl.any():
         hint |= glyphs.space[1:] > 0
-    space = np.where(both, (hint & (gap > 0.2 * size)) | (gap > 0.6 * size), hint | (gap > SPACE_GAP * size))
+    space = hint | (gap > SPACE_GAP * size)
+    if highest >= CJK_FROM:
+        cjk = is_cjk(glyphs.code)
+        space = np.where(cjk[1:] & cjk[:-1], (hint & (gap > 0.2 * size)) | (gap > 0.6 * size), space)
     return ~(near & level), space & ~shared
 
 
