@@ -10,7 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -87,11 +87,13 @@ def receive(
     *,
     folder: str = "",
     same_name: SameName = "revision",
+    review: bool = False,
 ) -> Received:
     """Take one uploaded file (at `path`, thrown away by the caller) into a base the asker may edit.
 
     The same identity with other bytes becomes a new revision (or, by `same_name`, a second document or
-    nothing); the bytes of an older revision make that one current again. Raises `Duplicate`, `TooLarge`,
+    nothing); the bytes of an older revision make that one current again. With `review` it stops after
+    splitting until somebody approves it, whatever the base says. Raises `Duplicate`, `TooLarge`,
     `Invalid` (unsupported_type, type_mismatch, empty_file, …) or `Conflict` (revision_open).
     """
     inner, name = clean_path(raw_name)
@@ -109,14 +111,14 @@ def receive(
         raise _too_large(name, limit)
     sha256 = digest_of(path)
     source_key = f"{folder}/{name}" if folder else name
-    _refuse_duplicate(base, sha256, source_key)
+    refuse_duplicate(base, sha256, source_key)
     if same_name == "skip":
         existing = _live(base, source_key)
         if existing is not None:
             return Received("skipped", existing, None)
     stored = storage.save_file(path)
     try:
-        return _record(principal, base, stored, sha256, mime, size, folder, name, same_name)
+        return _record(principal, base, stored, sha256, mime, size, folder, name, same_name, review)
     except IntegrityError as error:
         storage.delete_file(stored)
         raise Conflict("Somebody else is uploading %(name)s right now.", code="upload_race", name=name) from error
@@ -143,7 +145,7 @@ def _live(base: KnowledgeBase, source_key: str) -> Document | None:
     return Document.objects.filter(base=base, source_key=source_key, deleted_at__isnull=True).first()
 
 
-def _refuse_duplicate(base: KnowledgeBase, sha256: str, source_key: str) -> None:
+def refuse_duplicate(base: KnowledgeBase, sha256: str, source_key: str) -> None:
     """The same bytes live in the base: as another document, or as what this one already is or is becoming."""
     same = (
         Revision.objects.filter(base=base, sha256=sha256, document__deleted_at__isnull=True)
@@ -172,16 +174,18 @@ def _record(
     folder: str,
     name: str,
     same_name: SameName,
+    review: bool,
 ) -> Received:
     # Two uploads of the same bytes at once: the second waits here and then sees the first.
     KnowledgeBase.objects.select_for_update(no_key=True).get(pk=base.pk)
     source_key = f"{folder}/{name}" if folder else name
-    _refuse_duplicate(base, sha256, source_key)
+    refuse_duplicate(base, sha256, source_key)
     document = _live(base, source_key)
     if document is not None and same_name == "keep_both":
-        name, source_key = _free_name(base, folder, name)
+        name, source_key = free_name(base, folder, name)
         document = None
-    fields = {"file": stored, "file_name": name, "sha256": sha256, "mime": mime, "size": size}
+    fields: dict[str, Any] = {"file": stored, "file_name": name, "sha256": sha256, "mime": mime, "size": size}
+    fields["review"] = review
     if document is None:
         document = Document.objects.create(
             base=base, source_key=source_key, folder=folder, name=name, created_by_id=principal.user_id
@@ -200,7 +204,8 @@ def _record(
     return Received("revision", document, revision)
 
 
-def _free_name(base: KnowledgeBase, folder: str, name: str) -> tuple[str, str]:
+def free_name(base: KnowledgeBase, folder: str, name: str) -> tuple[str, str]:
+    """(name, source key) with a number that makes the name free in its folder."""
     stem, dot, suffix = name.rpartition(".")
     if not dot:
         stem, suffix = name, ""

@@ -54,9 +54,9 @@ class Part:
 class Hit:
     """A passage that answers. `score` orders within its mode only; `relevance` (0–1) compares across modes and queries.
 
-    `chunk` is the passage's id and `leaf` that of its best leaf; with `revision` and `sha256` they are
-    the citation. `highlights` are (start, end) offsets into `text`; `start` and `end` are offsets of the
-    passage in the revision's parsed text.
+    `chunk` is the passage's id and `leaf` that of its best leaf; with `revision`, `version` (it grows with every
+    change by hand) and `sha256` they are the citation. `highlights` are (start, end) offsets into `text`;
+    `start` and `end` are offsets of the passage in the revision's parsed text.
     """
 
     rank: int
@@ -88,12 +88,15 @@ class Hit:
     parts: dict[str, Part] = field(default_factory=dict)
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    version: int = 1
 
     @property
     def citation(self) -> str:
         """The address of the passage in its reader."""
         reader = f"/bases/{self.base}/documents/{self.document}/"
-        return f"{reader}?rev={self.revision_number}&chunk=c_{self.chunk}#c_{self.chunk}"
+        # Without a number the first version is meant: what splitting made.
+        version = f"&v={self.version}" if self.version > 1 else ""
+        return f"{reader}?rev={self.revision_number}&chunk=c_{self.chunk}{version}#c_{self.chunk}"
 
     @property
     def place(self) -> str:

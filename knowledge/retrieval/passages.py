@@ -21,7 +21,7 @@ _LOAD = """
 WITH {permitted}, asked (passage_id, leaf_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
 SELECT c.id, l.id, c.sha256, c.text, c.prefix, c.heading_path, c.page, c.sheet, c.row_first, c.row_last, c.slide,
        c.start, c."end", l.start, l."end", c.revision_id, c.ordinal,
-       r.uid, r.number, d.uid, d.name, d.folder, p.base_id
+       r.uid, r.number, d.uid, d.name, d.folder, p.base_id, c.version
   FROM asked a
   JOIN knowledge_chunk c ON c.id = a.passage_id AND c.enabled
   JOIN knowledge_chunk l ON l.id = a.leaf_id AND l.enabled
@@ -57,6 +57,7 @@ class Loaded:
     document_name: str
     folder: str
     base_id: int
+    version: int
 
 
 def load(permitted: Permitted, ranked: Sequence[Ranked]) -> dict[int, Loaded]:

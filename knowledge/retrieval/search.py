@@ -219,6 +219,7 @@ def _hit(
         parts=parts,
         before=before,
         after=after,
+        version=passage.version,
     )
 
 
