@@ -149,6 +149,8 @@ class SourceRun(PublicId):
     cancel_requested = models.BooleanField(default=False, editable=False)
     # How many pages each came to which end: new, changed, unchanged, gone, failed, skipped.
     counts = models.JSONField(default=dict, editable=False)
+    # The first pages that failed or were left out, and why: [{"url", "code", "message", "params"}].
+    problems = models.JSONField(default=list, editable=False)
     size = models.BigIntegerField(_("bytes read"), default=0, editable=False)
     error_code = models.CharField(_("error code"), max_length=40, blank=True, editable=False)
     error_message = models.TextField(blank=True, editable=False)
@@ -192,6 +194,9 @@ class SourcePage(models.Model):
     url = models.CharField(_("address"), max_length=2000)
     url_key = models.CharField(max_length=64, editable=False)
     depth = models.PositiveSmallIntegerField(default=0, editable=False)
+    # A site map lists pages and is none itself.
+    is_map = models.BooleanField(default=False, editable=False)
+    not_before = models.DateTimeField(null=True, editable=False)
     title = models.CharField(_("title"), max_length=400, blank=True)
     document = models.OneToOneField(
         Document, models.SET_NULL, null=True, related_name="web_page", verbose_name=_("document")

@@ -104,9 +104,15 @@ class Transport(httpx.HTTPTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         host, _, address = judge(str(request.url), self._allowed)
-        request.extensions = {**request.extensions, "sni_hostname": host}
-        request.url = request.url.copy_with(host=address)
-        return super().handle_request(request)
+        # A request of its own: redirects are resolved against the one that was asked for, which keeps its name.
+        pinned = httpx.Request(
+            request.method,
+            request.url.copy_with(host=address),
+            headers=request.headers,
+            stream=request.stream,
+            extensions={**request.extensions, "sni_hostname": host},
+        )
+        return super().handle_request(pinned)
 
 
 def client(*, timeout: float, allowed: Allowed | None = None) -> httpx.Client:

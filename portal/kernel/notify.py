@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 SENTENCES: dict[str, str] = {
     "revision.failed": gettext_noop("%(document)s could not be processed: %(reason)s"),
     "revision.review": gettext_noop("%(document)s waits for your review."),
+    "source.failed": gettext_noop("The web source %(source)s could not be synchronised: %(reason)s"),
     "grant.added": gettext_noop("You were given access to %(base)s."),
     "grant.asked": gettext_noop("%(person)s asks for access to %(base)s: %(reason)s"),
     "base.opened_by_admin": gettext_noop("%(person)s, an admin, opened the sensitive base %(base)s: %(reason)s"),
