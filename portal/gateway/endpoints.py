@@ -21,3 +21,22 @@ def embedding_endpoint(principal: Principal, uid: str) -> ModelEndpoint:
     if endpoint is None:
         raise Invalid("There is no such embedding model.", code="endpoint_unknown")
     return endpoint
+
+
+def chat_endpoint(principal: Principal, uid: str = "") -> ModelEndpoint:
+    """The chat endpoint with this uid, or the default one. Raises `Invalid` (endpoint_unknown, no_chat_model)."""
+    rows = visible_endpoints(principal, ModelEndpoint.Kind.CHAT).prefetch_related("fallback_rows")
+    endpoint = (rows.filter(uid=uid) if uid else rows).first()
+    if endpoint is None and uid:
+        raise Invalid("There is no such chat model.", code="endpoint_unknown")
+    if endpoint is None:
+        raise Invalid("No chat model has been set up yet; an admin can add one.", code="no_chat_model")
+    return endpoint
+
+
+def rerank_endpoint(principal: Principal, uid: str) -> ModelEndpoint:
+    """The rerank endpoint with this uid. Raises `Invalid` (endpoint_unknown)."""
+    endpoint = visible_endpoints(principal, ModelEndpoint.Kind.RERANK).filter(uid=uid).first()
+    if endpoint is None:
+        raise Invalid("There is no such rerank model.", code="endpoint_unknown")
+    return endpoint

@@ -20,3 +20,8 @@ def load() -> Any:
     # taken for "not given" and replaced by this default.
     litellm.DEFAULT_MAX_RETRIES = 0
     return litellm
+
+
+def loaded() -> bool:
+    """Whether `load` has been called and costs nothing now."""
+    return load.cache_info().currsize > 0

@@ -1,0 +1,84 @@
+"""The HTTP clients that LiteLLM is handed, so that every connection is judged by egress and none outlives its loop."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import httpx
+
+from portal.gateway import litellm_runtime
+from portal.gateway.addresses import base_url
+from portal.gateway.loops import PerLoop
+from portal.gateway.models import ModelEndpoint
+from portal.gateway.providers import provider_of
+from portal.kernel import egress
+from portal.kernel.secrets import Secret
+
+_LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=30)
+# The supervisor's own process; no tenant can give this address.
+_OWN_MACHINE = egress.Allowed.read(["127.0.0.0/8", "::1/128"])
+
+
+@dataclass
+class Clients:
+    """One loop's clients for addresses that people gave (`allowed` None), or for our own processes."""
+
+    allowed: egress.Allowed | None = None
+
+    @cached_property
+    def http(self) -> httpx.AsyncClient:
+        # No redirects: an API does not move, and headers that hold keys would be sent along.
+        return httpx.AsyncClient(
+            transport=egress.AsyncTransport(self.allowed, _LIMITS), follow_redirects=False, trust_env=False
+        )
+
+    @cached_property
+    def handler(self) -> Any:
+        """LiteLLM's wrapper of an httpx client."""
+        from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+        handler = AsyncHTTPHandler(transport=egress.AsyncTransport(self.allowed, _LIMITS))
+        handler.client = self.http
+        return handler
+
+
+_outside: PerLoop[Clients] = PerLoop(Clients)
+_own: PerLoop[Clients] = PerLoop(lambda: Clients(_OWN_MACHINE))
+
+
+def clients_for(endpoint: ModelEndpoint) -> Clients:
+    """The running loop's clients for this endpoint."""
+    return (_own if endpoint.provider == ModelEndpoint.Provider.DEMO else _outside).here()
+
+
+async def runtime() -> Any:
+    """LiteLLM, imported in a thread the first time: seconds in which this loop has other streams to serve."""
+    return await asyncio.to_thread(litellm_runtime.load) if not litellm_runtime.loaded() else litellm_runtime.load()
+
+
+def arguments(endpoint: ModelEndpoint, secret: Secret) -> dict[str, Any]:
+    """What every call of LiteLLM for this endpoint is given: address, key, client and timeouts."""
+    provider = provider_of(endpoint)
+    clients = clients_for(endpoint)
+    url = base_url(endpoint)
+    # The client insists on a key, also where the server wants none.
+    key = secret.expose() or "none"
+    longest = max(endpoint.first_token_seconds, endpoint.timeout_seconds, endpoint.total_seconds)
+    given: dict[str, Any] = {
+        "api_base": url,
+        "api_key": key,
+        # Waiting for tokens is timed by `calls`, which knows what was delivered.
+        "timeout": httpx.Timeout(longest, connect=endpoint.connect_seconds, pool=endpoint.connect_seconds),
+        "client": clients.handler,
+        "drop_params": True,
+        **provider.always,
+    }
+    if provider.client == "openai" and endpoint.kind != ModelEndpoint.Kind.RERANK:
+        from openai import AsyncOpenAI
+
+        http: Any = clients.http  # declared for httpx's successor; taken all the same
+        given["client"] = AsyncOpenAI(api_key=key, base_url=url, http_client=http, max_retries=0)
+    return given

@@ -1,0 +1,184 @@
+"""Which event loop a model call runs on, and where its work with the database is done.
+
+Calls are asyncio inside, so that they can be cancelled and timed. Callers of asyncio (sockets, streams) use
+their own loop, and the database is asked in asgiref's thread of the request. Callers of threads (tasks,
+ordinary views, commands) wait while one loop of the process works for them, and do the call's work with the
+database themselves: it is their connection, with their transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import aclosing
+from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+from asgiref.sync import sync_to_async
+from django.db import connection
+
+T = TypeVar("T")
+
+
+class Outside(Protocol):
+    """What a call needs of the place it was called from."""
+
+    async def database(self, work: Callable[[], T]) -> T:
+        """Do `work`, which uses the ORM, where that is allowed."""
+        ...
+
+
+class OwnLoop:
+    """For callers that are asyncio themselves."""
+
+    async def database(self, work: Callable[[], T]) -> T:
+        done: T = await sync_to_async(_and_give_back, thread_sensitive=True)(work)
+        return done
+
+
+def _and_give_back(work: Callable[[], T]) -> T:
+    """With a pool of connections, a stream of minutes must not keep one: fifty would starve everybody else."""
+    try:
+        return work()
+    finally:
+        pooled = connection.settings_dict["OPTIONS"].get("pool")
+        if pooled and not connection.in_atomic_block:
+            connection.close()
+
+
+class _Waiting:
+    """For a thread that waits for a call on the process's loop: its work comes back through a queue."""
+
+    def __init__(self) -> None:
+        self.inbox: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+
+    async def database(self, work: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def settle(value: Any, error: BaseException | None) -> None:
+            if not done.done():
+                done.set_exception(error) if error is not None else done.set_result(value)
+
+        def here() -> None:
+            try:
+                value = work()
+            except BaseException as error:
+                # It belongs to the call, whoever's thread it happened in.
+                loop.call_soon_threadsafe(settle, None, error)
+                if not isinstance(error, Exception):
+                    raise
+            else:
+                loop.call_soon_threadsafe(settle, value, None)
+
+        self.inbox.put(here)
+        return await done
+
+
+def wait_for(make: Callable[[Outside], Awaitable[T]]) -> T:
+    """Run a call for a caller that is no coroutine, and return its result. Interrupting the wait cancels the call."""
+
+    async def one(outside: Outside, put: Callable[[T], None]) -> None:
+        put(await make(outside))
+
+    parts = _worked(one)
+    try:
+        return next(parts)
+    finally:
+        parts.close()
+
+
+def iterate(make: Callable[[Outside], AsyncGenerator[T]]) -> Generator[T]:
+    """The parts of a call, for a caller that is no coroutine. Closing the iterator cancels the call."""
+
+    async def every(outside: Outside, put: Callable[[T], None]) -> None:
+        async with aclosing(make(outside)) as parts:
+            async for part in parts:
+                put(part)
+
+    return _worked(every)
+
+
+async def to_the_end(work: Awaitable[T]) -> T:
+    """Await `work` even when the caller is cancelled meanwhile; the cancellation is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError as error:
+            if task.cancelled():
+                raise
+            cancelled = error
+        except Exception:  # noqa: BLE001, S110  # it is in the task, and raised by `result` below
+            pass
+    if cancelled is not None:
+        raise cancelled
+    return task.result()
+
+
+def _worked(start: Callable[[_Waiting, Callable[[T], None]], Awaitable[None]]) -> Generator[T]:
+    outside = _Waiting()
+    parts: list[T] = []
+
+    def put(part: T) -> None:
+        outside.inbox.put(lambda: parts.append(part))
+
+    async def run() -> None:
+        await start(outside, put)
+
+    task = asyncio.run_coroutine_threadsafe(run(), _process_loop())
+    task.add_done_callback(lambda _: outside.inbox.put(None))
+    ended = False
+    try:
+        while (work := outside.inbox.get()) is not None:
+            work()
+            while parts:
+                yield parts.pop(0)
+        ended = True
+        task.result()
+    finally:
+        if not ended:
+            task.cancel()
+            # The call says goodbye: its record is written by this thread.
+            while (work := outside.inbox.get()) is not None:
+                work()
+
+
+_loop: asyncio.AbstractEventLoop | None = None
+_starting = threading.Lock()
+
+
+def _process_loop() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _starting:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="model-calls", daemon=True).start()
+        return _loop
+
+
+def _forget() -> None:
+    """A child of a fork has no thread that would run its parent's loop."""
+    global _loop, _starting
+    _loop, _starting = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
+class PerLoop(WeakKeyDictionary[asyncio.AbstractEventLoop, T]):
+    """One value for each event loop, made at its first use there: clients hold sockets of their loop."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def here(self) -> T:
+        loop = asyncio.get_running_loop()
+        if loop not in self:
+            self[loop] = self._make()
+        return self[loop]
