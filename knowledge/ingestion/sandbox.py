@@ -103,6 +103,12 @@ def isolation() -> list[str]:
         _give_back(server)
 
 
+def close_idle(module: str) -> None:
+    """End the waiting servers that have loaded `module` besides the parsers."""
+    for server in _idle.pop((os.getpid(), module), []):
+        server.close()
+
+
 # Idle servers by process (a forked worker must not talk to its parent's) and by what they have loaded
 # besides the parsers (behind their closed doors they could not load it later).
 _idle: dict[tuple[int, str], list[_ForkServer]] = {}
@@ -137,7 +143,7 @@ class _ForkServer:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for side in (self._control, theirs):
             side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, REQUEST)
-        command = [sys.executable, "-I", "-X", "utf8", "-c", BOOTSTRAP, json.dumps(_import_path())]
+        command = [sys.executable, "-I", "-X", "utf8", "-c", BOOTSTRAP, json.dumps(import_path())]
         with theirs:
             self._process = subprocess.Popen(
                 [*command, str(theirs.fileno()), str(self._scratch), str(root), *modules],
@@ -372,7 +378,7 @@ def _environment(scratch: Path) -> dict[str, str]:
     }
 
 
-def _import_path() -> list[str]:
+def import_path() -> list[str]:
     """Our import path in absolute form, the folder of this checkout included."""
     here = str(Path(__file__).resolve().parents[2])
     return list(dict.fromkeys([here, *(os.path.abspath(entry) for entry in sys.path if entry)]))  # noqa: PTH100

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from knowledge.ingestion.parsers import BY_EXTENSION, BY_MIME
 from knowledge.ingestion.parsers.encodings import has_control_characters, wide_encoding
+from knowledge.ingestion.parsers.images import image_header
 from portal.kernel.errors import ParseError
 
 HEAD = 64 * 1024
@@ -70,6 +71,12 @@ def sniff(path: Path, name: str) -> str:
     if extension_of(name) in PROGRAMS or _hides_its_type(name):
         raise ParseError("This type of file can not be read.", code="unsupported_type")
     promised = BY_EXTENSION.get(extension_of(name))
+    picture = _picture_type(head)
+    if picture is not None:
+        # Cameras and messengers call pictures of one kind by the name of another; as pictures both are read.
+        if promised is None or promised.mime.startswith("image/"):
+            return picture
+        raise _mismatch(name)
     if head.startswith(BINARY) and _is_binary(head):
         raise _mismatch(name) if promised else ParseError("This type of file can not be read.", code="unsupported_type")
     found = _binary_type(path, head, name) or _text_type(head, promised.mime if promised else None, name)
@@ -111,6 +118,18 @@ def _hides_its_type(name: str) -> bool:
     if plain.endswith((".", " ")):
         return True
     return plain.startswith(".") and "." not in plain[1:] and plain[1:].lower() not in BY_EXTENSION
+
+
+def _picture_type(head: bytes) -> str | None:
+    """The MIME type of a raster picture that can be read, by its header; None for anything else."""
+    if head.startswith((b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")):
+        return "image/tiff"
+    if head.startswith(b"\xff\xd8\xff"):  # its size may stand behind kilobytes of what the camera noted
+        return "image/jpeg"
+    header = image_header(head)
+    readable = header is not None and header.mime in BY_MIME and header.width > 0 and header.height > 0
+    # Two letters alone make no picture of a text that begins with "BM".
+    return header.mime if header is not None and readable and _is_binary(head) else None
 
 
 def _binary_type(path: Path, head: bytes, name: str) -> str | None:

@@ -36,6 +36,37 @@ def confine(scratch: Path, root: Path) -> tuple[list[str], list[landlock.Opened]
     return active, opened
 
 
+def confine_program(scratch: Path, root: Path, folders: list[Path]) -> list[str]:
+    """As `confine`, for a whole program that this process then becomes: it may read `folders` and write `scratch`.
+
+    It may start further programs; of sockets it has Unix ones only. Returns the names of what took hold.
+    """
+    active = []
+    readable = [path for path in dict.fromkeys(map(_plain, folders)) if path.exists()]
+    if namespaces.enter_network():
+        active.append("network namespace")
+    if namespaces.enter_root(root, readable, [scratch, *(path for path in DEVICES if path.exists())]):
+        active.append("mount namespace")
+        SOCKETS.mkdir(exist_ok=True)  # of the new root: nobody else's
+    allowed = (
+        (DEVICES[0].parent, landlock.READ | landlock.WRITE),
+        (SOCKETS, landlock.READ_FOLDER | landlock.REMOVE_FILE | landlock.MAKE_SOCKET),
+    )
+    more = [(landlock.opened(folder), access) for folder, access in allowed if folder.is_dir()]
+    if landlock.restrict([landlock.opened(path) for path in readable if path.is_dir()], scratch, more):
+        active.append("landlock")
+    if drop_capabilities():
+        active.append("no capabilities")
+    if seccomp.refuse_calls_of_programs():
+        active.append("seccomp")
+    return active
+
+
+# Programs expect these to be there.
+DEVICES = (Path("/dev/null"), Path("/dev/zero"), Path("/dev/urandom"))
+SOCKETS = Path("/tmp")  # noqa: S108 - where LibreOffice puts the socket between its processes, whatever TMPDIR says
+
+
 def code_folders() -> list[Path]:
     """Folders that importing our parsers may read: libraries, and our packages but not the folder around them.
 

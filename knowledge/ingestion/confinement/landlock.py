@@ -16,6 +16,7 @@ CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION_FLAG = 1
 RULE_PATH_BENEATH = 1
 READ = 1 << 0 | 1 << 2 | 1 << 3  # execute (shared libraries), read file, read folder
+WRITE, READ_FOLDER, REMOVE_FILE, MAKE_SOCKET = 1 << 1, 1 << 3, 1 << 5, 1 << 9
 ALL_BY_VERSION = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
 TCP = 1 << 0 | 1 << 1
 Opened = int
@@ -30,8 +31,11 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: Sequence[Opened], writable: Path) -> bool:
-    """From now on only `readable` may be read and only `writable` written. False if the kernel can not."""
+def restrict(readable: Sequence[Opened], writable: Path, more: Sequence[tuple[Opened, int]] = ()) -> bool:
+    """From now on only `readable` may be read and only `writable` written, besides what `more` allows each folder.
+
+    False if the kernel can not.
+    """
     known = version()
     if not known:
         return False
@@ -42,6 +46,8 @@ def restrict(readable: Sequence[Opened], writable: Path) -> bool:
     try:
         for target in readable:
             _allow(ruleset, target, READ)
+        for target, access in more:
+            _allow(ruleset, target, access)
         target = opened(writable)
         try:
             _allow(ruleset, target, everything)

@@ -65,7 +65,11 @@ def _bind(path: Path, root: Path, *, read_only: bool) -> None:
         if not target.exists() and not target.is_symlink():
             target.symlink_to(path.readlink())
         return
-    target.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
     _mount(str(path), target, None, MS_BIND | MS_REC)
     if read_only:
         # Flags that the outer mount has are locked and must be named again. 1, 2, 4, 8: ro, nosuid, nodev, noexec.

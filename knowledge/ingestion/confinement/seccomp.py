@@ -48,6 +48,30 @@ def refuse_calls() -> bool:
     return _install(lambda column: [step for numbers in REFUSED.values() for step in _refusal(numbers[column])])
 
 
+# What a program of its own needs besides: to start its parts, and to speak to them over Unix sockets.
+_FOR_PROGRAMS = frozenset({"execve", "execveat", "socket", "connect", "accept", "accept4", "bind", "listen"})
+AF_UNIX = 1
+
+
+def refuse_calls_of_programs() -> bool:
+    """As `refuse_calls`, for a whole program (LibreOffice): it may start others, and sockets are Unix ones only."""
+
+    def steps(column: int) -> list[Step]:
+        refused = [numbers[column] for name, numbers in REFUSED.items() if name not in _FOR_PROGRAMS]
+        socket = REFUSED["socket"][column]
+        assert socket is not None
+        return [
+            *(step for number in refused for step in _refusal(number)),
+            (_EQUAL, 0, 4, socket),
+            (_LOAD, 0, 0, _FIRST_ARGUMENT),
+            (_EQUAL, 1, 0, AF_UNIX),
+            (_RETURN, 0, 0, _ERROR | errno.EPERM),
+            (_RETURN, 0, 0, _ALLOW),
+        ]
+
+    return _install(steps)
+
+
 def refuse_processes() -> bool:
     """Additionally no fork, and signals only to itself (abort needs that). For the process that parses."""
 

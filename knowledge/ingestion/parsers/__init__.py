@@ -47,6 +47,11 @@ FILE_TYPES: tuple[FileType, ...] = (
     _row("message/rfc822", "message", "eml mht mhtml", "E-mail", 50),
     _row("application/epub+zip", "epub", "epub", "EPUB", 100),
     _row("application/zip", "bundle", "zip", "ZIP of documents", 500),
+    _row("image/png", "pictures", "png", "PNG picture", 50),
+    _row("image/jpeg", "pictures", "jpg jpeg", "JPEG picture", 50),
+    _row("image/tiff", "pictures", "tif tiff", "TIFF picture", 100),
+    _row("image/webp", "pictures", "webp", "WebP picture", 50),
+    _row("image/bmp", "pictures", "bmp", "BMP picture", 100),
 )
 BY_MIME: dict[str, FileType] = {row.mime: row for row in FILE_TYPES}
 BY_EXTENSION: dict[str, FileType] = {extension: row for row in FILE_TYPES for extension in row.extensions}

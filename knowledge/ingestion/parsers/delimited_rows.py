@@ -42,6 +42,8 @@ class Scan:
                 continue
             fields: list[str] = []
             while True:
+                if text.startswith(' "', position) and fields:  # `a, "b, c"`: a blank before the quote means nothing
+                    position += 1
                 if text.startswith('"', position) and position > dead_until:
                     value, after, dead = self._quoted(position)
                     if value is not None:

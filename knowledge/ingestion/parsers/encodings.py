@@ -19,6 +19,7 @@ from knowledge.ingestion.parsers.characters import storable
 SAMPLE = 200_000  # bytes that a detector looks at
 CLEAR_SAMPLE = 8_000
 CLEAR_BYTES = 60
+MIXED_BYTES = 8  # non-ASCII bytes from which lines in a second encoding are told from damage
 SHORT = 400  # non-ASCII bytes up to which the CJK check may overrule the detector
 # A decoder for a superset reads all that its subset can, and the letters that only the superset has.
 SUPERSET = {
@@ -46,6 +47,10 @@ _CONTROL = frozenset(range(0x20)) - {0x09, 0x0A, 0x0C, 0x0D, 0x1B} | {0x7F}
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _HIGH = re.compile(rb"[\x80-\xff]")
 _CONTROL_BYTE = re.compile(b"[" + re.escape(bytes(sorted(_CONTROL))) + b"]")
+_ASIAN = re.compile(
+    "[\u2000-\u206f\u20ac\u2100-\u2bff\u2e80-\u9fff\uac00-\ud7a3\uf900-\ufaff\ufe30-\uffef\U00020000-\U0003ffff·×÷§¨°±]"
+)
+_LATIN = re.compile("[A-Za-z]")
 _LINE_ENDS = re.compile("\u2028|\u2029")
 
 
@@ -64,7 +69,7 @@ def decode(data: bytes, *, declared: str | None = None) -> Decoded:
         if data.startswith(mark) and not (encoding.startswith("utf-32") and len(data) % 4):
             return _read(data[len(mark) :], encoding, offset=len(mark))
     encoding = _wide(data) or _seven_bit(data, declared) or _utf8(data) or _claimed(data, declared) or _detected(data)
-    return _read(data, encoding)
+    return (_mixed(data) if encoding == "utf-8" else None) or _read(data, encoding)
 
 
 def normalise(text: str) -> str:
@@ -108,6 +113,32 @@ def _read(data: bytes, encoding: str, offset: int = 0) -> Decoded:
     count = max(1, text.count("\ufffd"))
     warning = f"replaced_bytes: {count} places could not be read as {encoding}, the first at byte {first}."
     return Decoded(normalise(text), encoding, (warning,))
+
+
+def _mixed(data: bytes) -> Decoded | None:
+    """UTF-8 to which lines in another Asian encoding were appended (logs, joined files); None if that is not so."""
+    lines = data.split(b"\n")
+    other = [number for number, line in enumerate(lines) if not _is_utf8(line)]
+    foreign = b"\n".join(lines[number] for number in other)[:SAMPLE]
+    if not other or len(_HIGH.findall(foreign)) < MIXED_BYTES:
+        return None
+    score, encoding = max((_everyday(foreign, encoding), encoding) for encoding in _EVERYDAY)
+    if score < 0.9:
+        return None
+    odd = set(other)
+    text = "\n".join(
+        line.decode(encoding, "replace") if number in odd else line.decode() for number, line in enumerate(lines)
+    )
+    warning = f"mixed_encodings: {len(other)} lines were read as {encoding}, the others as utf-8."
+    return Decoded(normalise(text), "utf-8", (warning,))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _seven_bit(data: bytes, declared: str | None) -> str | None:
@@ -203,7 +234,23 @@ def _claimed(data: bytes, declared: str | None) -> str | None:
         return None
     if encoding == "cp1252":
         return None  # the value that servers and editors fill in by default; it says nothing
+    if encoding in _EVERYDAY and _is_asian(claimed):
+        rival = max(_everyday(sample, other) for other in _EVERYDAY if other != encoding)
+        if rival < 0.9:  # rare characters (names, places) that no detector expects
+            return encoding
     return encoding if _script(claimed) == _script(sample.decode(_detected(data), "replace")) else None
+
+
+def _is_asian(text: str) -> bool:
+    """Whether all letters beyond ASCII are Chinese, Japanese or Korean and few of them touch a Latin one.
+
+    A Western text read as GBK gives Chinese characters too, each in the middle of a word.
+    """
+    foreign = [at for at, character in enumerate(text) if ord(character) > 0x7F]
+    if not foreign or not all(_ASIAN.match(text[at]) for at in foreign):
+        return False
+    inside = sum(any(_LATIN.match(near) for near in (text[at - 1 : at], text[at + 1 : at + 2])) for at in foreign)
+    return inside < 0.3 * len(foreign)
 
 
 def _detected(data: bytes) -> str:

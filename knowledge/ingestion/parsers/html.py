@@ -16,6 +16,11 @@ MIME = "text/html"
 _DECLARED = re.compile(rb"""<(?:meta\b[^>]*?charset|\?xml\b[^>]*?encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]*)[^<>]*>")
 _LONG_TAG = re.compile(r"<[a-zA-Z][^<>]{20000}")
+# In XHTML `<script src="x"/>` is complete; a reader of HTML would take the rest of the page for its content.
+_XHTML = re.compile(r"\A\s*<\?xml\b|<html\b[^<>]*\bxmlns\s*=", re.IGNORECASE)
+_CLOSED = re.compile(
+    r"<(script|style|title|textarea|iframe|noscript|noframes|select|a|div|p|span)\b([^<>]*?)/>", re.IGNORECASE
+)
 MAX_ATTRIBUTES = 1_000
 MAX_DEPTH = 1_000
 DEEP_ONLY_ABOVE = 5_000  # tags
@@ -64,6 +69,8 @@ def walk_html(text: str, walker: Walker, *, title: str | None = None) -> str:
     """
     from selectolax.lexbor import LexborHTMLParser
 
+    if _XHTML.search(text[:2048]):
+        text = _CLOSED.sub(r"<\1\2></\1>", text)
     tree: Any = LexborHTMLParser(bounded(text))
     rivals = "h1" if title is None else "h1, h2, h3, h4, h5, h6"
     if title is None:

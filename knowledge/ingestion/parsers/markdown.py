@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MIME = "text/markdown"
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
 _YAML_LINE = re.compile(r"\s*(?:#.*|-\s.*|-|[\w\"'.$@-]+[^:\n]{0,80}:(?:\s.*)?|[\]}\[{].*)?\Z|\s+\S.*\Z")
+_DUNDER = re.compile(r"__[a-z][a-z0-9]*(?:_[a-z0-9]+)*__(?![\w_])")
 _PAIR = re.compile(r"([^\s:#][^:]*):\s+(\S.*)")
 
 
@@ -66,6 +67,7 @@ def renderer() -> MarkdownIt:
     # Unsafe addresses must not make the link's source appear as text; the walk drops them.
     markdown.validateLink = lambda url: True  # type: ignore[method-assign]
     markdown.inline.ruler.before("emphasis", "product", _product)
+    markdown.inline.ruler.before("emphasis", "dunder", _dunder)
     return markdown.use(footnote_plugin)
 
 
@@ -80,4 +82,15 @@ def _product(state: StateInline, silent: bool) -> bool:
     if not silent:
         state.pending += "*"
     state.pos += 1
+    return True
+
+
+def _dunder(state: StateInline, silent: bool) -> bool:
+    """`__init__` in running text is a name of Python's, not an emphasised "init"."""
+    found = _DUNDER.match(state.src, state.pos)
+    if found is None or (state.pos and state.src[state.pos - 1].isalnum()):
+        return False
+    if not silent:
+        state.pending += found[0]
+    state.pos = found.end()
     return True

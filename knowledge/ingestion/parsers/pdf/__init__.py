@@ -6,7 +6,6 @@ page and place of each block; and when a PDF is refused instead of coming out em
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -24,6 +23,7 @@ from .opening import has_page_objects, open_document
 from .page import PageError, PageResult, read_page
 from .paragraphs import Draft
 from .pictures import PagePictures
+from .recognised import Recognised, ranges
 from .strings import metadata_of
 
 MIME = "application/pdf"
@@ -35,12 +35,14 @@ class _Reading:
     """What reading all pages gave: drafts and heights a page, pictures, and the pages that need a word."""
 
     pictures: PagePictures
+    recognised: Recognised
     pages: list[list[Draft]] = field(default_factory=list)
     heights: list[float] = field(default_factory=list)
     without_text: list[int] = field(default_factory=list)
     garbled: list[int] = field(default_factory=list)
     second: list[int] = field(default_factory=list)
     unreadable: list[int] = field(default_factory=list)
+    unread: list[int] = field(default_factory=list)  # for text recognition
     removed: int = 0
     objects: int = 0
     characters: int = 0
@@ -57,8 +59,9 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
         with suppress(pypdfium.PdfiumError):  # without it the fields stay empty, and the rest is read
             document.init_forms()
         with SecondReader(given) as second:
-            reading = _read_pages(document, second, context)
-        if not any(reading.pages):
+            reading = _read_pages(document, second, Recognised.of(source), context)
+        unread = reading.unread if context.ocr else []
+        if not any(reading.pages) and not unread:
             raise _nothing_read(source, reading)
         drafts, warnings = _flowing(reading)
         blocks = blocks_with_paths(drafts, read_outline(document, reading.heights))
@@ -70,16 +73,19 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
             page_count=len(reading.pages),
             title=metadata_of(document, "Title"),
             metadata={key.lower(): value for key in _METADATA if (value := metadata_of(document, key))},
+            unread=unread,
         )
-        if not parsed.text:
+        if not parsed.text and not unread:
             raise _nothing_read(source, reading)
         return parsed
     finally:
         document.close()
 
 
-def _read_pages(document: pypdfium.PdfDocument, second: SecondReader, context: ParseContext) -> _Reading:
-    reading = _Reading(PagePictures(context))
+def _read_pages(
+    document: pypdfium.PdfDocument, second: SecondReader, recognised: Recognised, context: ParseContext
+) -> _Reading:
+    reading = _Reading(PagePictures(context), recognised)
     fonts: Faces = {}
     total = len(document)
     for number in range(1, total + 1):
@@ -103,9 +109,16 @@ def _take(reading: _Reading, page: PageResult, number: int, second: SecondReader
     drafts = page.drafts
     if page.garbled:
         drafts = second.page(number, page.canvas, " ".join(draft.text for draft in drafts))
-        (reading.second if drafts else reading.garbled).append(number)
-    elif page.pictures and all(draft.kind == "note" for draft in drafts):
-        reading.without_text.append(number)
+        if drafts:
+            reading.second.append(number)
+        else:
+            drafts = _recognised(reading, reading.garbled, number)
+    elif page.drawn and all(draft.kind == "note" for draft in drafts):
+        places = reading.without_text if page.pictures else []
+        drafts = [*_recognised(reading, places, number), *drafts]
+    elif page.is_scan and (found := _recognised(reading, [], number)):
+        # A stamp or a page number on a scan is on the picture too.
+        drafts = [*found, *(draft for draft in drafts if draft.kind == "note")]
     reading.pages.append(drafts)
     reading.heights.append(page.canvas.height)
     reading.removed += page.removed
@@ -113,9 +126,21 @@ def _take(reading: _Reading, page: PageResult, number: int, second: SecondReader
     reading.characters += sum(len(draft.text) for draft in drafts)
 
 
+def _recognised(reading: _Reading, without: list[int], number: int) -> list[Draft]:
+    """What was recognised on a page; one that nobody looked at yet is named as unread, an empty one in `without`."""
+    found = reading.recognised.drafts(number)
+    if not reading.recognised.has(number):
+        reading.unread.append(number)
+    if not found:
+        without.append(number)
+    return found
+
+
 def _nothing_read(source: Source, reading: _Reading) -> ParseError:
     if len(reading.unreadable) == len(reading.pages) or (not reading.objects and not has_page_objects(source)):
         return ParseError("This PDF is damaged: none of its pages can be read.", code="damaged_file")
+    if reading.recognised.pages:
+        return ParseError("No text was recognised on the pages of this PDF.", code="no_text")
     if reading.garbled:
         return ParseError(
             "The text layer of this PDF can not be decoded; run text recognition (OCR) on it.", code="no_text"
@@ -132,7 +157,8 @@ def _flowing(reading: _Reading) -> tuple[list[Draft], list[str]]:
         (reading.second, "pages_by_second_reader: page %s was read by the second reader, without exact places."),
         (reading.unreadable, "pages_unreadable: page %s is damaged and was left out."),
     )
-    warnings = [sentence % _ranges(numbers) for numbers, sentence in named if numbers]
+    warnings = reading.recognised.warnings()
+    warnings += [sentence % ranges(numbers) for numbers, sentence in named if numbers]
     if reading.removed:
         warnings.append(
             f"characters_removed: {reading.removed} control characters or broken surrogates were taken out."
@@ -140,14 +166,3 @@ def _flowing(reading: _Reading) -> tuple[list[Draft], list[str]]:
     if dropped:
         warnings.append(f"repeated_lines_dropped: {dropped} repeated headers, footers or page numbers were left out.")
     return over_page_breaks(pages, reading.heights), warnings
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """1, 2, 3, 7 as "1-3, 7"."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)

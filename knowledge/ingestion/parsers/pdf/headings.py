@@ -134,7 +134,9 @@ class _Tree:
         path = tuple(title for _, title in self.path)
         box = (left, top, right, bottom)
         self.blocks.append(
-            Block(draft.kind, draft.text, draft.level, path, page=draft.page, bbox=box, image=draft.image)
+            Block(
+                draft.kind, draft.text, draft.level, path, page=draft.page, bbox=box, image=draft.image, ocr=draft.ocr
+            )
         )
 
 

@@ -13,7 +13,7 @@ from .columns import in_reading_order
 from .glyphs import DOWN, SKEWED, Canvas, Faces, Glyphs, canvas_of, read_glyphs
 from .paragraphs import Draft, drafts_of_region
 from .pictures import PagePictures
-from .pieces import Piece, Reading, mark_vertical_writing, pieces_of
+from .pieces import Box, Piece, Reading, mark_vertical_writing, pieces_of
 from .rules import grids_of, read_drawing
 from .strings import contents_of
 from .tables import Table, ruled_tables
@@ -22,6 +22,9 @@ OVERFLOW = 2.0  # points outside the page at which text still counts as on it
 _FILLED_IN = (pdfium.FPDF_ANNOT_WIDGET, pdfium.FPDF_ANNOT_FREETEXT)
 _NOTES = (pdfium.FPDF_ANNOT_TEXT, pdfium.FPDF_ANNOT_HIGHLIGHT, pdfium.FPDF_ANNOT_UNDERLINE)
 MAX_ANNOTATIONS = 2_000
+MIN_DRAWN = 20  # objects on a page without text and pictures that may be letters drawn as curves
+SCAN_SHARE = 0.6  # of the page's area
+SCAN_LETTERS = 60  # a stamp, a page number, a line that the scanner added
 MONO_PAGE = 0.8  # a page with more of it is typewritten, and no listing
 
 
@@ -39,6 +42,12 @@ class PageResult:
     objects: int = 0
     removed: int = 0  # forbidden characters taken out
     garbled: bool = False
+    is_scan: bool = False  # hardly more than one picture that covers the page
+
+    @property
+    def drawn(self) -> bool:
+        """Something stands on the page, be it text that is drawn as curves."""
+        return self.pictures > 0 or self.objects >= MIN_DRAWN
 
 
 def read_page(document: Any, number: int, fonts: Faces, pictures: PagePictures) -> PageResult:
@@ -59,12 +68,19 @@ def read_page(document: Any, number: int, fonts: Faces, pictures: PagePictures) 
             result.drafts = _drafts(glyphs, drawing.lines, canvas, number)
         if result.drafts and drawing.pictures and not result.garbled:
             boxes = [(row[0], row[1], row[2], row[3]) for row in canvas.boxes(drawing.picture_boxes).tolist()]
+            result.is_scan = _is_scan(result.drafts, boxes, canvas)
             found = list(zip(drawing.pictures, boxes, strict=True))
             result.drafts = pictures.place(result.drafts, found, canvas, number)
         result.drafts.extend(notes)
         return result
     finally:
         pdfium.FPDF_ClosePage(page)
+
+
+def _is_scan(drafts: list[Draft], pictures: list[Box], canvas: Canvas) -> bool:
+    largest = max((right - left) * (bottom - top) for left, top, right, bottom in pictures)
+    letters = sum(char.isalnum() for draft in drafts for char in draft.text)
+    return largest >= SCAN_SHARE * canvas.width * canvas.height and letters <= SCAN_LETTERS
 
 
 def _glyphs(page: Any, canvas: Canvas, fonts: Faces) -> tuple[Glyphs | None, int]:
@@ -138,7 +154,7 @@ def _with_fields(
 
 def _drafts(glyphs: Glyphs, lines: Any, canvas: Canvas, number: int) -> list[Draft]:
     vertical = mark_vertical_writing(glyphs)
-    if glyphs.mono.mean() > MONO_PAGE:
+    if glyphs.mono.any() and glyphs.mono.mean() > MONO_PAGE:
         glyphs.mono[:] = False
     counts = np.bincount(glyphs.frame, minlength=SKEWED + 1)
     main = int(np.argmax(counts[:SKEWED])) if counts[:SKEWED].any() else SKEWED
@@ -164,7 +180,9 @@ def _flow(
 ) -> list[Draft]:
     chosen = np.flatnonzero(glyphs.frame == frame)
     reading = Reading.of(frame, canvas)
-    pieces = pieces_of(glyphs.take(chosen), reading) if frame != SKEWED else _skewed(glyphs.take(chosen))
+    if len(chosen) < len(glyphs):
+        glyphs = glyphs.take(chosen)
+    pieces = pieces_of(glyphs, reading) if frame != SKEWED else _skewed(glyphs)
     for at, table in enumerate(tables):
         u0, v0, u1, v1 = table.box
         pieces.append(Piece("", u0, v0, u1, v1, v0, table.em, table=at))

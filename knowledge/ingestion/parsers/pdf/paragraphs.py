@@ -42,6 +42,7 @@ class Draft:
     tail_full: bool = False  # the last line reaches the right edge, so the text may go on
     image: str | None = None  # key of the picture
     indent: float = 0.0  # where the first line begins, in points along the line
+    ocr: bool = False  # read from a picture
 
 
 @dataclass(slots=True)
