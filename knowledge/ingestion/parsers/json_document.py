@@ -163,7 +163,7 @@ def _records(text: str, context: ParseContext, warnings: list[str]) -> list[Bloc
 
 def _broken(text: str, error: json.JSONDecodeError, context: ParseContext, warnings: list[str]) -> list[Block]:
     """JSON that stops in the middle is still text; something that never began as JSON is another type."""
-    if not text.startswith(("{", "[")):
+    if not text.startswith(("{", "[", "//", "/*")):  # people write comments above
         raise ParseError("This file is not JSON.", code="type_mismatch") from error
     if "\n" in text:
         try:

@@ -106,3 +106,9 @@ def test_time_grows_with_the_file_and_not_with_its_square(text: str) -> None:
     started = time.monotonic()
     assert rows(text)
     assert time.monotonic() - started < 5
+
+
+def test_a_blank_before_a_quoted_field_does_not_cut_it() -> None:
+    document = parse('a, b, c\n1, "x, y", 3\n', "csv")
+    assert "| 1 | x, y |" in document.text.replace("  ", " ")
+    assert codes(document) == []

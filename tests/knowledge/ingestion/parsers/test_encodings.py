@@ -111,3 +111,19 @@ def test_unknown_or_dangerous_codec_names_are_no_codecs() -> None:
 
 def test_program_is_not_taken_for_utf16() -> None:
     assert wide_encoding(bytes(range(256)) * 8) is None
+
+
+def test_lines_in_a_second_encoding_are_read_too() -> None:
+    decoded = decode("前半部分是UTF-8编码。\n".encode() + "后半部分是GBK编码的内容数据。\nplain\n".encode("gbk"))
+    assert decoded.text == "前半部分是UTF-8编码。\n后半部分是GBK编码的内容数据。\nplain\n"
+    assert decoded.warnings == ("mixed_encodings: 1 lines were read as gb18030, the others as utf-8.",)
+
+
+def test_rare_characters_are_believed_where_the_file_declares_its_encoding() -> None:
+    text = "镕基 囍 堃 喆 €"
+    assert decode(text.encode("gb18030"), declared="gb2312").text == text
+
+
+def test_a_western_text_that_declares_gb2312_stays_western() -> None:
+    text = "Größe für müde Füße, Straße über Köln."
+    assert decode(text.encode("cp1252"), declared="gb2312").text == text

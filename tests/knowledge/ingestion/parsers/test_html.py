@@ -120,3 +120,8 @@ def test_unclosed_paragraphs_of_a_long_page_are_not_nesting() -> None:
 @pytest.mark.parametrize("page", ["", "<", "<html>", "<!-- never closed", "<table><tr>"])
 def test_broken_pages_give_nothing_and_no_error(page: str) -> None:
     assert codes(parse(page, "html")) == []
+
+
+def test_an_element_that_is_closed_at_once_in_xhtml_swallows_nothing() -> None:
+    page = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><script src="a.js"/><title/></head>'
+    assert shapes(parse(page + "<body><p>after</p></body></html>", "xhtml")) == [("paragraph", "after")]

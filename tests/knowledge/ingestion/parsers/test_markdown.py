@@ -102,3 +102,8 @@ def test_quote_is_marked() -> None:
 
 def test_deep_quotes_and_brackets_end() -> None:
     assert parse(">" * 3000 + " deep\n\n" + "[" * 3000 + "a", "md") is not None
+
+
+def test_names_of_python_keep_their_underscores_and_bold_words_lose_them() -> None:
+    document = parse("Call __init__ or a.__len__(), __Note well__ and __both words__.", "md")
+    assert document.text == "Call __init__ or a.__len__(), Note well and both words."
