@@ -16,7 +16,7 @@ import socket
 import stat
 import tempfile
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from urllib.parse import parse_qs, parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -41,7 +41,10 @@ LONGEST_SOCKET_PATH = 100
 
 @dataclass(frozen=True)
 class Secrets:
-    """Everything generated at the first start. All are text; `master_key` is 32 bytes in URL-safe base64."""
+    """Everything generated at the first start. All are text.
+
+    `master_key` is 32 bytes in URL-safe base64; while it is rotated, the new one, a comma and the old one.
+    """
 
     secret_key: str
     master_key: str
@@ -142,6 +145,28 @@ def secrets(folder: Path | None = None) -> Secrets:
             found = {**asdict(_fresh_secrets()), **_read_secrets(path)}
             _write_private(path, json.dumps(found, indent=1))
     return Secrets(**{name: found[name] for name in names})
+
+
+def add_master_key(folder: Path | None = None) -> None:
+    """Put a fresh master key before the generated one. Not while one is there already: that rotation goes on first."""
+
+    def add(keys: str) -> str:
+        return keys if "," in keys else f"{_fresh_master_key()},{keys}"
+
+    _change_master_key(folder or data_dir(), add)
+
+
+def drop_old_master_keys(folder: Path | None = None) -> None:
+    """Forget all generated master keys but the first; only when nothing is sealed under them."""
+    _change_master_key(folder or data_dir(), lambda keys: keys.partition(",")[0])
+
+
+def _change_master_key(folder: Path, change: Callable[[str], str]) -> None:
+    with (folder / "secrets.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = _read_secrets(folder / "secrets.json")
+        found["master_key"] = change(found["master_key"])
+        _write_private(folder / "secrets.json", json.dumps(found, indent=1))
 
 
 def run_dir(folder: Path | None = None) -> Path:
@@ -306,11 +331,15 @@ def _quoted(part: object) -> str:
 def _fresh_secrets() -> Secrets:
     return Secrets(
         secret_key=randomness.token_urlsafe(48),
-        master_key=urlsafe_b64encode(randomness.token_bytes(32)).decode(),
+        master_key=_fresh_master_key(),
         database_password=randomness.token_urlsafe(24),
         redis_password=randomness.token_urlsafe(24),
         embedding_token=randomness.token_urlsafe(24),
     )
+
+
+def _fresh_master_key() -> str:
+    return urlsafe_b64encode(randomness.token_bytes(32)).decode()
 
 
 def _read_secrets(path: Path) -> dict[str, str]:

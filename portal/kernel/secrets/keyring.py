@@ -61,6 +61,12 @@ def addresses() -> tuple[str, ...]:
     return (first, *configured["MASTER_KEY_OLD"])
 
 
+def uses_generated_key() -> bool:
+    """Whether the key that seals is the one generated into the data folder."""
+    generated = settings.ARCHWAY["GENERATED_SECRETS"]
+    return bool(generated) and addresses()[0] == Path(generated).absolute().as_uri()
+
+
 def load() -> Keyring:
     """The keys as they are configured now."""
     found: dict[str, MasterKeySource] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -41,6 +42,37 @@ def take(row: SealedRow) -> tuple[str, bool]:
 
     sealed = sealing.Sealed(bytes(row.ciphertext), bytes(row.wrapped_key), row.key_id)
     return sealing.unseal(unwrap, sealed, row.sealed_identity()), asked
+
+
+def reseal(row: SealedRow) -> bool:
+    """Seal what `row` holds anew, under a fresh data key and the current master key, and save it.
+
+    The new seal is opened again before the old one is given up. False when somebody else changed the row
+    meanwhile. No lock is held while a key service is asked for the old value or a new key. Raises as `take`.
+    """
+    value, _ = take(row)
+    source = keyring.keyring().current
+    sealed = sealing.seal(source, value, row.sealed_identity())
+    before = bytes(row.ciphertext)
+    rows = type(row)._default_manager.filter(pk=row.pk)
+    with transaction.atomic():
+        hold_key(source.key_id)
+        moved = rows.filter(ciphertext=before).update(
+            ciphertext=sealed.ciphertext, wrapped_key=sealed.wrapped_key, key_id=sealed.key_id, sealed_at=timezone.now()
+        )
+        if not moved:
+            return False
+        row.refresh_from_db()
+        # Not through the kept data keys: the master key itself must be able to open it.
+        stored = sealing.Sealed(bytes(row.ciphertext), bytes(row.wrapped_key), row.key_id)
+        if sealing.unseal(source.unwrap, stored, row.sealed_identity()) != value:
+            raise box.unreadable()
+    return True
+
+
+def models() -> list[type[SealedRow]]:
+    """Every kind of row with a sealed value."""
+    return [model for model in apps.get_models() if issubclass(model, SealedRow)]
 
 
 def hold_key(key_id: str) -> None:

@@ -117,23 +117,26 @@ def replace(
     return row
 
 
-@transaction.atomic
 def reseal(principal: Principal | None, credential: Credential) -> Credential:
-    """Seal the same secret anew, under a fresh data key and today's master key. Raises as `rows.take`."""
+    """Seal the same secret anew, under a fresh data key and today's master key.
+
+    Raises as `rows.take`, and `Conflict` (credential_moved) when it got another secret meanwhile.
+    """
     require_scope(principal, credential.workspace_id)
-    row = Credential.objects.select_for_update().get(pk=credential.pk)
+    row = Credential.objects.get(pk=credential.pk)
     before = row.key_id
-    rows.put(row, rows.take(row)[0])
-    row.save(update_fields=rows.SEAL_FIELDS)
-    audit.record(
-        principal,
-        "credential.reseal",
-        row,
-        workspace_id=row.workspace_id,
-        name=row.name,
-        before=before,
-        after=row.key_id,
-    )
+    with transaction.atomic():
+        if not rows.reseal(row):
+            raise Conflict("This credential has changed meanwhile; look at it again.", code="credential_moved")
+        audit.record(
+            principal,
+            "credential.reseal",
+            row,
+            workspace_id=row.workspace_id,
+            name=row.name,
+            before=before,
+            after=row.key_id,
+        )
     return row
 
 
