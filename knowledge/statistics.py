@@ -90,6 +90,11 @@ def read(base_ids: Sequence[int], lexemes: Sequence[str]) -> dict[int, BaseStati
     return found
 
 
+def leaves(base_ids: Sequence[int]) -> dict[int, int]:
+    """How many leaves a search may find in each base; bases that hold none are left out."""
+    return {base: found.chunks for base, found in read(base_ids, []).items()}
+
+
 def fold(max_rows: int = _FOLD_ROWS) -> int:
     """Merge up to `max_rows` appended rows into the folded table; return how many. 0 when another folder works."""
     with transaction.atomic(), connection.cursor() as cursor:

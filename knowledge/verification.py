@@ -56,12 +56,13 @@ SELECT count(*) FROM knowledge_document d JOIN knowledge_revision r ON r.id = d.
    OR (r.space_id IS NOT NULL AND r.chunk_count <> (
         SELECT count(*) FROM knowledge_chunkvector v WHERE v.revision_id = r.id AND v.space_id = r.space_id)))
 """
-# Revisions that a search of this member reaches and should not.
+# Revisions that a search of this member reaches and should not. That active ones are indexed is a promise of its own:
+# searches look at that once more only in what they show.
 _LEAKED = """
 WITH reached (revision_id, base_id) AS ({permitted})
 SELECT count(*) FROM reached JOIN knowledge_revision r ON r.id = reached.revision_id
   JOIN knowledge_document d ON d.id = r.document_id JOIN knowledge_knowledgebase b ON b.id = d.base_id
- WHERE NOT coalesce(d.active_revision_id = r.id AND r.status = 'indexed' AND d.enabled AND d.deleted_at IS NULL
+ WHERE NOT coalesce(d.active_revision_id = r.id AND d.enabled AND d.deleted_at IS NULL
                     AND b.deleted_at IS NULL AND b.workspace_id = %s AND reached.base_id = b.id, false)
 """
 

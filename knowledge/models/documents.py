@@ -57,6 +57,13 @@ class Document(PublicId):
         indexes = [
             models.Index(fields=["base", "-updated_at"], name="document_recent"),
             models.Index(fields=["active_revision"], name="document_active"),
+            # What searches may find, base by base, read from the index alone.
+            models.Index(
+                fields=["base"],
+                include=["active_revision"],
+                name="document_searchable",
+                condition=Q(enabled=True, deleted_at__isnull=True, active_revision__isnull=False),
+            ),
             GinIndex(fields=["tags"], name="document_tags"),
             models.Index(fields=["review_date"], name="document_review", condition=Q(review_date__isnull=False)),
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from knowledge.retrieval import vectors
@@ -17,22 +17,30 @@ from portal.kernel.errors import Invalid, Unavailable
 
 logger = logging.getLogger(__name__)
 
+# A query in the space of an endpoint's model. Raises `Unavailable` or `Invalid` when the model is away.
+Embed = Callable[[ModelEndpoint, str], Asked]
 
-def ask(permitted: Permitted, query: str, trace: Trace) -> list[tuple[Asked, Permitted]]:
+
+def embedded(endpoint: ModelEndpoint, query: str) -> Asked:
+    """The query as the endpoint's own model embeds it."""
+    vector = embedder_for(endpoint).embed_queries([query])[0]
+    return Asked(space_of(endpoint), vector)
+
+
+def ask(permitted: Permitted, query: str, trace: Trace, embed: Embed = embedded) -> list[tuple[Asked, Permitted]]:
     """The query in each space, with the permitted set cut to the bases of that space."""
     asked = []
     for endpoint, bases in _by_endpoint(permitted.bases):
         with trace.step("embed the query") as detail:
             detail["model"] = endpoint.name
             try:
-                vector = embedder_for(endpoint).embed_queries([query])[0]
-                space = space_of(endpoint)
+                question = embed(endpoint, query)
             except (Unavailable, Invalid) as error:
                 logger.warning("query embedding is away: %s", error.code)
                 detail["away"] = error.code
                 trace.warn("embedding_away", "The embedding model is away; this was searched by words only.")
                 continue
-            asked.append((Asked(space, vector), _cut(permitted, bases)))
+            asked.append((question, _cut(permitted, bases)))
     return asked
 
 

@@ -26,7 +26,7 @@ SELECT c.id, l.id, c.sha256, c.text, c.prefix, c.heading_path, c.page, c.sheet, 
   JOIN knowledge_chunk c ON c.id = a.passage_id AND c.enabled
   JOIN knowledge_chunk l ON l.id = a.leaf_id AND l.enabled
   JOIN permitted p ON p.revision_id = c.revision_id
-  JOIN knowledge_revision r ON r.id = c.revision_id
+  JOIN knowledge_revision r ON r.id = c.revision_id AND r.status = 'indexed'
   JOIN knowledge_document d ON d.active_revision_id = r.id
 """
 
@@ -67,7 +67,7 @@ def load(permitted: Permitted, ranked: Sequence[Ranked]) -> dict[int, Loaded]:
     leaves = [item.candidate.leaf for item in ranked]
     with connection.cursor() as cursor:
         cursor.execute(
-            _LOAD.format(permitted=permitted.cte),
+            _LOAD.format(permitted=permitted.lookup),
             [*permitted.params, [item.candidate.passage for item in ranked], leaves],
         )
         return {row[0]: _loaded(row) for row in cursor.fetchall()}
@@ -104,7 +104,7 @@ def neighbours(
         return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH {permitted.cte}, asked (revision_id, ordinal) AS "  # noqa: S608 (compiled by Django, values bound)
+            f"WITH {permitted.lookup}, asked (revision_id, ordinal) AS "  # noqa: S608 (compiled by Django, values bound)
             "(SELECT * FROM unnest(%s::bigint[], %s::bigint[])) "
             "SELECT DISTINCT c.revision_id, c.ordinal, c.text FROM asked a JOIN permitted p USING (revision_id) "
             "JOIN knowledge_chunk c ON c.revision_id = a.revision_id AND c.level = 'passage' AND c.enabled "

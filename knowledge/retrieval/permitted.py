@@ -1,7 +1,9 @@
 """What a search may look at: the active, searchable revisions that the asker sees, narrowed by the request.
 
 It is handed on as SQL, not as ids: every later statement evaluates it anew, so what was revoked,
-disabled, deleted or superseded meanwhile is gone at the next statement.
+disabled, deleted or superseded meanwhile is gone at the next statement. It reads one covering index
+(`document_searchable`) and no revision: that an active revision is an indexed one, a move of the
+lifecycle sees to; `passages.load` asks once more for what is shown.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from knowledge import access, base_settings
-from knowledge.models import Document, KnowledgeBase, Revision
+from knowledge import access, base_settings, statistics
+from knowledge.models import Document, KnowledgeBase
 from knowledge.retrieval.contract import Filters, RetrievalRequest
+from portal.gateway.models import ModelEndpoint
 from portal.kernel.principal import Principal
 
 # Single chunks that a person switched off, and the leaves of such passages. They are few and have an index.
@@ -32,8 +35,11 @@ class SearchedBase:
     """A base of this search with the leaves of it that the asker may find."""
 
     base: KnowledgeBase
-    settings: base_settings.BaseSettings
     leaves: int
+
+    @property
+    def settings(self) -> base_settings.BaseSettings:
+        return base_settings.read(self.base.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +61,19 @@ class Permitted:
 
     @property
     def cte(self) -> str:
-        """The head of a statement that joins `permitted (revision_id, base_id)`."""
+        """The head of a statement that joins `permitted (revision_id, base_id)`, evaluated once and as a whole."""
         return f"permitted (revision_id, base_id) AS MATERIALIZED ({self.sql})"
+
+    @property
+    def lookup(self) -> str:
+        """The same for a statement that has few rows to check: each is looked up, or all are, as the planner finds."""
+        return f"permitted (revision_id, base_id) AS NOT MATERIALIZED ({self.sql})"
 
 
 def resolve(principal: Principal, request: RetrievalRequest) -> Permitted:
     """The permitted set of a request. Bases that are hidden, absent or hold nothing are simply not in it."""
-    documents = _narrowed(access.searchable_documents(principal), request.filters).filter(
-        active_revision__status=Revision.Status.INDEXED
-    )
-    visible = access.visible_bases(principal).select_related("embedding", "embedding__space")
+    documents = _narrowed(access.searchable_documents(principal), request.filters)
+    visible = access.visible_bases(principal)
     if request.base_uids:
         visible = visible.filter(uid__in=request.base_uids)
         documents = documents.filter(base__uid__in=request.base_uids)
@@ -73,11 +82,21 @@ def resolve(principal: Principal, request: RetrievalRequest) -> Permitted:
         bases = list(visible)
     except EmptyResultSet:
         return Permitted("SELECT 0::bigint, 0::bigint WHERE false", (), ())
-    counts = _leaves(sql, params)
-    searched = [
-        SearchedBase(base, base_settings.read(base.config), counts[base.pk]) for base in bases if base.pk in counts
-    ]
+    if request.filters == Filters():  # noqa: SIM108 (two sources, told apart)
+        counts = statistics.leaves([base.pk for base in bases])
+    else:
+        counts = _leaves(sql, params)
+    searched = [SearchedBase(base, counts[base.pk]) for base in bases if base.pk in counts]
+    _with_endpoints(searched)
     return Permitted(sql, tuple(params), tuple(_in_asked_order(searched, request.base_uids)))
+
+
+def _with_endpoints(searched: list[SearchedBase]) -> None:
+    """Give each base its embedding endpoint; the few that there are are read once, their spaces' means with them."""
+    ids = {item.base.embedding_id for item in searched}
+    endpoints = ModelEndpoint.objects.select_related("space").in_bulk(ids)
+    for item in searched:
+        item.base.embedding = endpoints[item.base.embedding_id]
 
 
 def _narrowed(documents: QuerySet[Document], filters: Filters) -> QuerySet[Document]:

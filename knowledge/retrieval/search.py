@@ -63,13 +63,16 @@ class Found:
         return relevance(item.candidate, self.asked.mode, self.space_keys.get(item.candidate.base))
 
 
-def retrieve(principal: Principal, request: RetrievalRequest) -> RetrievalResult:
+def retrieve(
+    principal: Principal, request: RetrievalRequest, embed: meaning.Embed = meaning.embedded
+) -> RetrievalResult:
     """The passages that answer a question, best first, among exactly what the asker may see.
 
     Odd queries (empty, punctuation only, very long) give an answer or an empty list, never an error.
+    `embed` makes a query's vector; measurements hand in their own.
     """
     trace = Trace()
-    found = search(principal, request, trace)
+    found = search(principal, request, trace, embed)
     good = [item for item in found.ranked if found.relevance(item) >= found.asked.threshold]
     hits: list[Hit] = []
     if good:
@@ -78,7 +81,9 @@ def retrieve(principal: Principal, request: RetrievalRequest) -> RetrievalResult
     return _result(found, trace, hits, len(found.ranked) - len(good))
 
 
-def search(principal: Principal, request: RetrievalRequest, trace: Trace) -> Found:
+def search(
+    principal: Principal, request: RetrievalRequest, trace: Trace, embed: meaning.Embed = meaning.embedded
+) -> Found:
     """The ranking before anything is loaded or cut off."""
     with trace.step("what may be searched") as detail:
         permitted = resolve(principal, request)
@@ -89,7 +94,7 @@ def search(principal: Principal, request: RetrievalRequest, trace: Trace) -> Fou
     query = words.prepare(permitted, asked.lexemes)
     spaces: Sequence[tuple[Asked, Permitted]] = ()
     if asked.mode != "keywords":
-        spaces = meaning.ask(permitted, asked.query, trace)
+        spaces = meaning.ask(permitted, asked.query, trace, embed)
         if not spaces:
             asked = replace(asked, mode="keywords")
     candidates = _candidates(permitted, asked, query, spaces, trace)

@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 
 from knowledge.ingestion.store import signs
 from knowledge.retrieval.candidates import Candidate
+from knowledge.retrieval.graphs import Graph, graph
 from knowledge.retrieval.permitted import DISABLED_LEAVES, Permitted
 from portal.gateway.models import EmbeddingSpace
 
 Plan = Literal["exact", "binary", "hnsw"]
 Vector = NDArray[np.float32]
 
-# Up to so many permitted leaves all of them are compared: some 4 ms.
+# Up to so many permitted leaves all of them are compared: some 10 ms.
 EXACT_LEAVES = 4_000
-# Above so many permitted leaves the graph is quicker than the binary pass, if there is one and the share is large.
-HNSW_LEAVES = 200_000
-HNSW_SHARE = 0.3
-# A space with fewer vectors needs no graph.
-HNSW_BUILD_AT = 400_000
+# From so many permitted leaves on the graph is quicker than the binary pass, if they are such a share of its vectors:
+# of a smaller share it has to pass too many that are not permitted.
+GRAPH_LEAVES = 40_000
+GRAPH_SHARE = 0.15
 # How many candidates of the binary pass are compared exactly.
 RERANKED = 400
 _EF_SEARCH = 200
@@ -50,13 +50,13 @@ class Asked:
         return _literal(self.vector)
 
 
-def plan_for(permitted: Permitted, space: EmbeddingSpace, total: int, *, has_graph: bool) -> tuple[Plan, str]:
-    """The plan for `permitted.leaves` of `total` vectors, and why."""
+def plan_for(permitted: Permitted, space: EmbeddingSpace, found: Graph | None) -> tuple[Plan, str]:
+    """The plan for `permitted.leaves`, and why."""
     leaves = permitted.leaves
     if leaves <= EXACT_LEAVES:
         return "exact", f"{leaves} permitted leaves: comparing all is quickest"
-    if has_graph and leaves >= HNSW_LEAVES and leaves >= HNSW_SHARE * total:
-        return "hnsw", f"{leaves} of {total} leaves are permitted: the graph finds enough of them"
+    if found is not None and found.valid and leaves >= GRAPH_LEAVES and leaves >= GRAPH_SHARE * found.vectors:
+        return "hnsw", f"{leaves} of {found.vectors} leaves are permitted: the graph finds enough of them"
     if space.mean is None:
         return "exact", f"{leaves} permitted leaves, but the space has no mean vector to take signs from"
     return "binary", f"{leaves} permitted leaves: signs first, then the nearest {RERANKED} exactly"
@@ -71,12 +71,16 @@ def search(
         return []
     reason = "asked for"
     if plan is None:
-        large = permitted.leaves >= HNSW_LEAVES
-        total = _estimated_total() if large else permitted.leaves
-        plan, reason = plan_for(permitted, asked.space, total, has_graph=large and has_graph(asked.space))
+        found = graph(asked.space) if permitted.leaves >= GRAPH_LEAVES else None
+        plan, reason = plan_for(permitted, asked.space, found)
     detail |= {"plan": plan, "why": reason, "space": asked.space.key}
     if plan == "hnsw":
-        return _by_graph(permitted, asked, k)
+        near = _by_graph(permitted, asked, k)
+        if len(near) >= min(k, permitted.leaves):
+            return near
+        # What is permitted lies far from the query: the scan of the graph ended before it had met enough of it.
+        plan = "exact" if asked.space.mean is None else "binary"
+        detail |= {"plan": plan, "why": f"the graph gave only {len(near)} permitted leaves"}
     rows = _exact(permitted, asked, k) if plan == "exact" else _binary(permitted, asked, k)
     return _candidates(rows, asked)
 
@@ -101,8 +105,11 @@ def complete(asked: Asked, candidates: Sequence[Candidate], base_ids: set[int]) 
 
 # -- the three plans --------------------------------------------------------------------------------
 
-_FROM = f"""FROM permitted p JOIN knowledge_chunkvector v ON v.revision_id = p.revision_id AND v.space_id = %s
- WHERE v.chunk_id NOT IN ({DISABLED_LEAVES})"""
+# Joined plainly, PostgreSQL takes the permitted revisions for more than they are (the rules of access are more than it
+# can estimate) and reads the whole index; so each revision's part of it is read on its own.
+_FROM = f"""FROM permitted p CROSS JOIN LATERAL (
+   SELECT {{columns}} FROM knowledge_chunkvector v WHERE v.revision_id = p.revision_id AND v.space_id = %s OFFSET 0) v
+ WHERE v.chunk_id NOT IN ({DISABLED_LEAVES})"""  # noqa: S608 (our own text)
 _SELECT = """SELECT n.chunk_id, c.parent_id, n.base_id, n.cosine, -(v.halfvec <#> %s::halfvec)
   FROM nearest n JOIN knowledge_chunk c ON c.id = n.chunk_id
   JOIN knowledge_chunkvector v ON v.chunk_id = n.chunk_id AND v.space_id = %s
@@ -114,7 +121,8 @@ Row = tuple[int, int, int, float, float]
 def _exact(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
     sql = f"""
         WITH {permitted.cte}, nearest AS MATERIALIZED (
-          SELECT v.chunk_id, p.base_id, -(v.halfvec <#> %s::halfvec) AS cosine {_FROM}
+          SELECT v.chunk_id, p.base_id, -(v.halfvec <#> %s::halfvec) AS cosine
+           {_FROM.format(columns="v.chunk_id, v.halfvec")}
            ORDER BY v.halfvec <#> %s::halfvec LIMIT %s
         ) {_SELECT}"""
     params = [asked.literal, asked.space.pk, asked.literal, k]
@@ -125,7 +133,7 @@ def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
     pool = max(RERANKED, 2 * k)
     sql = f"""
         WITH {permitted.cte}, near AS MATERIALIZED (
-          SELECT v.chunk_id, p.base_id {_FROM} AND v.bits IS NOT NULL
+          SELECT v.chunk_id, p.base_id {_FROM.format(columns="v.chunk_id, v.bits")} AND v.bits IS NOT NULL
            ORDER BY v.bits <~> %s::varbit LIMIT %s
         ), nearest AS MATERIALIZED (
           SELECT f.chunk_id, f.base_id, -(v.halfvec <#> %s::halfvec) AS cosine
@@ -143,7 +151,7 @@ def _by_graph(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
     width, space = int(asked.space.dimensions), int(asked.space.pk)
     # The space's number and width are written out, because only so the partial expression index fits.
     sql = f"""
-        WITH {permitted.cte}, nearest AS MATERIALIZED (
+        WITH {permitted.lookup}, nearest AS MATERIALIZED (
           SELECT v.chunk_id, p.base_id, -(v.halfvec::halfvec({width}) <#> %s::halfvec({width})) AS cosine
             FROM knowledge_chunkvector v JOIN permitted p ON p.revision_id = v.revision_id
            WHERE v.space_id = {space} AND v.chunk_id NOT IN ({DISABLED_LEAVES})
@@ -196,37 +204,3 @@ def _mean(space: EmbeddingSpace) -> Vector:
 
 def _literal(vector: Vector) -> str:
     return "[" + ",".join(map(str, vector.tolist())) + "]"
-
-
-# -- the graph --------------------------------------------------------------------------------------
-
-
-def graph_name(space: EmbeddingSpace) -> str:
-    return f"vector_graph_{space.pk}"
-
-
-def has_graph(space: EmbeddingSpace) -> bool:
-    """Whether a finished graph index of the space is there."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid "
-            "WHERE c.relname = %s AND i.indisvalid)",
-            [graph_name(space)],
-        )
-        return bool(cursor.fetchone()[0])
-
-
-def build_graph(space: EmbeddingSpace) -> None:
-    """Build the space's graph index without stopping writers. Not in a transaction; minutes for a million vectors."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {graph_name(space)}")
-        cursor.execute(
-            f"CREATE INDEX CONCURRENTLY {graph_name(space)} ON knowledge_chunkvector USING hnsw "
-            f"((halfvec::halfvec({int(space.dimensions)})) halfvec_ip_ops) WHERE space_id = {int(space.pk)}"
-        )
-
-
-def _estimated_total() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE relname = 'knowledge_chunkvector'")
-        return int(cursor.fetchone()[0])

@@ -1,4 +1,4 @@
-"""Search by words: candidates of the rarest lexemes first, ranked by BM25 with each base's own statistics.
+"""Search by words: the leaves worth scoring (`word_plans`), ranked by BM25 with each base's own statistics.
 
 BM25 as in Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), with the idf of
 Lucene: sum of ln(1 + (N - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * length / average)),
@@ -18,9 +18,11 @@ from itertools import pairwise
 from math import log, pi
 from typing import Any
 
+import numpy as np
 from django.db import connection
 
 from knowledge import statistics
+from knowledge.retrieval import word_plans
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.permitted import DISABLED_PASSAGES, Permitted
 from knowledge.statistics import BaseStatistics
@@ -31,8 +33,13 @@ K1, B = 1.2, 0.75
 SMALL = 3_000
 # Above so many permitted leaves, reading the revisions' index beside GIN costs more than it saves.
 LARGE = 60_000
-# How many leaves a round of candidates may hold, by the lexemes' frequencies; the last round is what there is time for.
+# How many leaves a round may score, for a query of one lexeme; of many lexemes each leaf costs more.
 ROUNDS = (1_500, 6_000)
+LEXEMES_AT_ONCE = 6
+# How many leaves in which one of the lexemes is strong are scored beside them in the last round.
+STRONG = 1_000
+# With more lexemes the small first round settles nothing (the bound of what is missing is too high), so it is left out.
+FEW = 4
 # The first results that must be certain; further ones only widen the choice of a blend.
 CERTAIN = 20
 _MAX_COUNT = 255
@@ -87,21 +94,19 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         return []
     if permitted.leaves <= SMALL:
         detail |= {"plan": "all permitted leaves", "exact": True}
-        return _scored(permitted, query, query.lexemes, k, by_index=False)
+        return _scored_all(permitted, query, k)
     found: list[Candidate] = []
-    used = 0
-    for budget in ROUNDS:
-        before, used = used, _within(query.frequencies, budget)
-        if used == before:
+    before: tuple[tuple[str, ...], ...] | None = None
+    for last, budget in zip((False, True), ROUNDS, strict=True):
+        chosen = _chosen(permitted, query, budget, last=last)
+        if not last and (len(query.lexemes) > FEW or not chosen.family.sets) and not chosen.is_all:
             continue
-        found = _scored(permitted, query, query.lexemes[:used], k, by_index=True)
-        exact = used == len(query.lexemes) or _is_settled(query, used, found, min(k, CERTAIN))
-        detail |= {
-            "plan": "index, rarest lexemes first",
-            "candidates_from": list(query.lexemes[:used]),
-            "leaves_at_most": sum(query.frequencies[:used]),
-            "exact": exact,
-        }
+        if chosen.family.sets == before and chosen.strong is None:
+            continue
+        before = chosen.family.sets
+        found, whole = _scored(permitted, query, k, chosen)
+        exact = whole and _is_settled(query, chosen, found, min(k, CERTAIN))
+        detail |= {"plan": "index", "exact": exact, **chosen.detail}
         if exact:
             break
     return found
@@ -120,7 +125,7 @@ def complete(query: Query, candidates: Sequence[Candidate]) -> list[Candidate]:
         cursor.execute(
             f"WITH asked (id, base_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[])), {weights} "  # noqa: S608
             f"SELECT c.id, {score} / w.ideal, w.ideal FROM asked a JOIN knowledge_chunk c ON c.id = a.id "
-            "JOIN weights w ON w.base_id = a.base_id",
+            "JOIN weights w ON w.base_id = a.base_id CROSS JOIN counting n",
             [
                 *([item.leaf for item in missing], [item.base for item in missing]),
                 *weight_params,
@@ -141,88 +146,163 @@ def _idf(base: BaseStatistics, lexeme: str) -> float:
     return log(1 + (max(base.chunks - count, 0) + 0.5) / (count + 0.5))
 
 
-def _within(frequencies: Sequence[int], budget: int) -> int:
-    """How many of the rarest lexemes stand in at most `budget` leaves together; at least one."""
-    total = 0
-    for place, frequency in enumerate(frequencies):
-        total += frequency
-        if total > budget and place > 0:
-            return place
-    return len(frequencies)
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The leaves of a round: those of a family of lexeme sets, and in the last round the strong ones."""
+
+    family: word_plans.Family
+    strong: word_plans.Strong | None
+    budget: int
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every leaf that matches at all is chosen."""
+        return not self.family.missing.any()
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """For the trace."""
+        sets = [" & ".join(one) for one in self.family.sets]
+        return {
+            "candidates_from": sets,
+            "leaves_expected": self.family.expected,
+            "strong": sorted({element.split(word_plans.TIER_MARK)[0] for element in self.strong.elements})
+            if self.strong
+            else [],
+        }
 
 
-def _is_settled(query: Query, used: int, found: Sequence[Candidate], k: int) -> bool:
-    """Whether no leaf without the first `used` lexemes can be among the first k: all the others weigh too little.
+def _chosen(permitted: Permitted, query: Query, budget: int, *, last: bool) -> Chosen:
+    total = max(sum(base.chunks for base in query.bases.values()), 1)
+    share = min(permitted.leaves / total, 1.0)
+    frequencies = [max(round(count * share), 1) for count in query.frequencies]
+    idfs = [log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for count in query.frequencies]
+    size = budget * LEXEMES_AT_ONCE // max(len(query.lexemes), LEXEMES_AT_ONCE)
+    family = word_plans.conjunctions(query.lexemes, frequencies, idfs, permitted.leaves, size)
+    strong = None
+    if last and family.missing.any():
+        strong = word_plans.strong(query.lexemes, frequencies, STRONG // len(query.lexemes))
+    return Chosen(family, strong, size)
 
-    The shares of the bases' ideals are compared, because leaves of different bases are.
+
+def _is_settled(query: Query, chosen: Chosen, found: Sequence[Candidate], k: int) -> bool:
+    """Whether no leaf outside of what was scored can be among the first k.
+
+    Such a leaf holds one of the missing sets of lexemes at most, each below its bound of strength. The shares
+    of the bases' ideals are compared, because leaves of different bases are.
     """
+    if chosen.is_all:
+        return True
     if len(found) < k:
         return False
     worst = found[k - 1].words_share or 0.0
-    rest = query.lexemes[used:]
-    bound = max(sum(query.idf(base, lexeme) for lexeme in rest) / query.ideals[base] for base in query.bases)
-    return worst >= bound
+    below = chosen.strong.below if chosen.strong else np.ones(len(query.lexemes))
+    for pk, base in query.bases.items():
+        bound = word_plans.saturation_bound(below, base.average_length)
+        idfs = [query.idf(pk, lexeme) if base.frequencies.get(lexeme) else 0.0 for lexeme in query.lexemes]
+        if float((chosen.family.missing @ (bound * idfs)).max()) > worst * (query.ideals[pk] or 1.0):
+            return False
+    return True
 
 
 def _weights(query: Query) -> tuple[str, list[Any]]:
-    """A table of one row a base: what a leaf's length is multiplied with, the ideal score, the idf of each lexeme,
-    and the bounds by which occurrences are counted."""
-    rows = ", ".join(["(%s::bigint, %s::float8, %s::float8, %s::float8[], %s::float8[])"] * len(query.bases))
+    """A table of one row a base: what a leaf's length is multiplied with, the ideal score, the idf of each lexeme;
+    and one of the bounds by which occurrences are counted."""
+    rows = ", ".join(["(%s::bigint, %s::float8, %s::float8, %s::float8[])"] * len(query.bases))
     params: list[Any] = []
     for pk, base in query.bases.items():
         idfs = [query.idf(pk, lexeme) for lexeme in query.lexemes]
-        params += [pk, K1 * B / base.average_length, query.ideals[pk] or 1.0, idfs, _BOUNDS]
-    return f"weights (base_id, slope, ideal, idf, bounds) AS MATERIALIZED (VALUES {rows})", params
+        params += [pk, K1 * B / base.average_length, query.ideals[pk] or 1.0, idfs]
+    return (
+        f"weights (base_id, slope, ideal, idf) AS MATERIALIZED (VALUES {rows}), "
+        "counting (bounds) AS MATERIALIZED (VALUES (%s::float8[]))",
+        [*params, _BOUNDS],
+    )
 
 
 def _score(query: Query) -> tuple[str, list[Any]]:
-    """BM25 of leaf `c` with weights `w`. f / (f + n) is written as 1 - n / (n + f), so that f is computed once."""
+    """BM25 of leaf `c` with weights `w` and bounds `n`. f / (f + n) is written as 1 - n / (n + f), so that f is
+    computed once."""
     length = f"({K1 * (1 - B)} + w.slope * c.words)"
     terms = [
         f"w.idf[{place}] * (1 - {length} / ({length} + "
-        "width_bucket(ts_rank('{1,1,1,1}', c.lexemes, %s::tsquery)::float8, w.bounds)))"
+        "width_bucket(ts_rank('{1,1,1,1}', c.lexemes, %s::tsquery)::float8, n.bounds)))"
         for place in range(1, len(query.lexemes) + 1)
     ]
     return f"({' + '.join(terms)})", [tsquery_literal([lexeme]) for lexeme in query.lexemes]
 
 
-def _scored(permitted: Permitted, query: Query, chosen: Sequence[str], k: int, *, by_index: bool) -> list[Candidate]:
+_LEAF = f"c.level = 'leaf' AND c.enabled AND c.parent_id NOT IN ({DISABLED_PASSAGES})"
+_COLUMNS = "c.id, c.parent_id, c.revision_id, c.words, c.lexemes"
+
+
+def _scored_all(permitted: Permitted, query: Query, k: int) -> list[Candidate]:
+    """Every permitted leaf that matches: read from the revisions' index (`IS TRUE` is never answered by GIN)."""
+    matched = (
+        f"SELECT {_COLUMNS}, p.base_id FROM permitted p JOIN knowledge_chunk c ON c.revision_id = p.revision_id "  # noqa: S608
+        f"WHERE (c.lexemes @@ %s::tsquery) IS TRUE AND {_LEAF}"
+    )
+    found, _ = _ranked(permitted.cte, matched, [tsquery_literal(query.lexemes)], permitted, query, k)
+    return found
+
+
+def _scored(permitted: Permitted, query: Query, k: int, chosen: Chosen) -> tuple[list[Candidate], bool]:
+    """The k best of the chosen leaves, and whether all of these were scored: more than twice as many as planned are
+    not."""
+    limit = 2 * chosen.budget
+    parts: list[str] = []
+    params: list[Any] = []
+    if chosen.family.tsquery:
+        parts.append(_by_index(permitted, "c.lexemes @@ %s::tsquery", limit))
+        params.append(chosen.family.tsquery)
+    if chosen.strong and chosen.strong.elements:
+        match = "knowledge_strong(c.lexemes, c.words) && %s::text[]"
+        params.append(list(chosen.strong.elements))
+        if chosen.family.tsquery:
+            match += " AND NOT c.lexemes @@ %s::tsquery"
+            params.append(chosen.family.tsquery)
+        parts.append(_by_index(permitted, match, limit))
+    if not parts:
+        return [], False
+    return _ranked(_head(permitted), " UNION ALL ".join(parts), params, permitted, query, k, limit=limit)
+
+
+def _head(permitted: Permitted) -> str:
+    return permitted.lookup if permitted.leaves > LARGE else permitted.cte
+
+
+def _by_index(permitted: Permitted, match: str, limit: int) -> str:
+    """Leaves by an index over all bases. Of few permitted leaves the revisions' index narrows it first; the array makes
+    it one scan (joined, PostgreSQL scanned GIN once for each revision). Of many, each match is looked up in the
+    permitted set, and `+ 0` hides the other index, whose entries are as many as the permitted leaves."""
+    if permitted.leaves > LARGE:
+        place = "p.revision_id = c.revision_id + 0"
+    else:
+        place = "p.revision_id = c.revision_id AND c.revision_id = ANY (ARRAY(SELECT revision_id FROM permitted))"
+    return (
+        f"(SELECT {_COLUMNS}, p.base_id FROM knowledge_chunk c JOIN permitted p ON {place} "  # noqa: S608
+        f"WHERE {match} AND {_LEAF} LIMIT {limit})"
+    )
+
+
+def _ranked(
+    head: str, matched: str, params: list[Any], permitted: Permitted, query: Query, k: int, limit: int | None = None
+) -> tuple[list[Candidate], bool]:
+    """Score the leaves of the statement `matched`; whether it gave fewer than `limit`."""
     weights, weight_params = _weights(query)
     score, score_params = _score(query)
     sql = f"""
-        WITH {permitted.cte}, {weights}, matched AS MATERIALIZED (
-          SELECT c.id, c.parent_id, c.revision_id, c.words, c.lexemes
-            FROM knowledge_chunk c
-           WHERE {_where(permitted, by_index=by_index)}
-             AND c.level = 'leaf' AND c.enabled AND c.parent_id NOT IN ({DISABLED_PASSAGES})
-        )
-        SELECT c.id, c.parent_id, p.base_id, {score} / w.ideal AS share, w.ideal
-          FROM matched c
-          JOIN permitted p ON p.revision_id = c.revision_id
-          JOIN weights w ON w.base_id = p.base_id
+        WITH {head}, {weights}, matched AS MATERIALIZED ({matched})
+        SELECT c.id, c.parent_id, c.base_id, {score} / w.ideal AS share, w.ideal, (SELECT count(*) FROM matched)
+          FROM matched c JOIN weights w ON w.base_id = c.base_id CROSS JOIN counting n
          ORDER BY share DESC, c.id
          LIMIT %s
     """  # noqa: S608 (our own text; every value is bound)
-    params = [*permitted.params, *weight_params, tsquery_literal(chosen), *score_params, k]
     with connection.cursor() as cursor:
-        cursor.execute(sql, params)
+        cursor.execute(sql, [*permitted.params, *weight_params, *params, *score_params, k])
         rows = cursor.fetchall()
-    return [
+    found = [
         Candidate(leaf, passage, base, words=float(share * ideal), words_share=float(share))
-        for leaf, passage, base, share, ideal in rows
+        for leaf, passage, base, share, ideal, _ in rows
     ]
-
-
-def _where(permitted: Permitted, *, by_index: bool) -> str:
-    """The match and the permitted revisions, written so that the right index is used.
-
-    The permitted set is evaluated once into an array of this very statement: joined, it made PostgreSQL scan the GIN
-    index once for each revision. Of few leaves the revisions' index gives all (`IS TRUE` is never answered by GIN);
-    of many, GIN alone is used (`+ 0` hides the other index, whose entries are as many as the permitted leaves).
-    """
-    revisions = "ANY (ARRAY(SELECT revision_id FROM permitted))"
-    if not by_index:
-        return f"(c.lexemes @@ %s::tsquery) IS TRUE AND c.revision_id = {revisions}"
-    if permitted.leaves > LARGE:
-        return f"c.lexemes @@ %s::tsquery AND c.revision_id + 0 = {revisions}"
-    return f"c.lexemes @@ %s::tsquery AND c.revision_id = {revisions}"
+    return found, limit is None or not rows or rows[0][-1] < limit

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from knowledge import base_settings
 from knowledge.models import Chunk, ChunkVector, KnowledgeBase
-from knowledge.retrieval import RetrievalRequest, vectors
+from knowledge.retrieval import RetrievalRequest, graphs, vectors
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.permitted import Permitted, SearchedBase, resolve
 from knowledge.retrieval.vectors import Asked, Vector
@@ -61,10 +60,11 @@ def test_each_plan_finds_the_nearest(
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute(
-                f"CREATE INDEX {vectors.graph_name(space)} ON knowledge_chunkvector USING hnsw "
+                f"CREATE INDEX {graphs.graph_name(space)} ON knowledge_chunkvector USING hnsw "
                 f"((halfvec::halfvec({WIDTH})) halfvec_ip_ops) WHERE space_id = {space.pk}"
             )
-        assert vectors.has_graph(space)
+        found = graphs.graph(space)
+        assert found and found.valid
     hits = total = 0
     for query in clustered(10, 23):
         found = vectors.search(permitted_for(library), Asked(space, query), 10, {}, plan=plan)
@@ -103,14 +103,15 @@ def test_completed_cosines_equal_searched_ones(
 def test_the_planner_chooses_by_share(library: Library, space: EmbeddingSpace) -> None:
     base = library.base("Manual")
 
-    def plan(leaves: int, total: int, *, graph: bool) -> str:
-        searched = SearchedBase(base, base_settings.BaseSettings(), leaves)
-        return vectors.plan_for(Permitted("", (), (searched,)), space, total, has_graph=graph)[0]
+    def plan(leaves: int, total: int, *, valid: bool = True) -> str:
+        searched = Permitted("", (), (SearchedBase(base, leaves),))
+        return vectors.plan_for(searched, space, graphs.Graph(valid, total, 1))[0]
 
-    assert plan(3_000, 1_000_000, graph=True) == "exact"
-    assert plan(50_000, 1_000_000, graph=True) == "binary"
-    assert plan(800_000, 1_000_000, graph=True) == "hnsw"
-    assert plan(800_000, 1_000_000, graph=False) == "binary"
+    assert plan(3_000, 1_000_000) == "exact"
+    assert plan(50_000, 1_000_000) == "binary"
+    assert plan(800_000, 1_000_000) == "hnsw"
+    assert plan(800_000, 1_000_000, valid=False) == "binary"
+    assert vectors.plan_for(Permitted("", (), (SearchedBase(base, 800_000),)), space, None)[0] == "binary"
 
 
 def test_a_permitted_share_is_found_whole_among_many_foreign_vectors(library: Library, space: EmbeddingSpace) -> None:

@@ -68,7 +68,7 @@ def test_rarest_lexemes_choose_the_candidates_and_the_best_are_the_same(
     library.document(library.base("Manual"), "-", *texts)
     every, _ = searched(library, "zebra 报销 流程", k=1)
     monkeypatch.setattr(words, "SMALL", 0)
-    monkeypatch.setattr(words, "ROUNDS", (1, 30))
+    monkeypatch.setattr(words, "ROUNDS", (4, 60))
     few, detail = searched(library, "zebra 报销 流程", k=1)
     assert few == every
     assert detail["candidates_from"] == ["zebra"] and detail["exact"] is True
