@@ -18,8 +18,8 @@ MAX_DEPTH = 1_000
 KEPT = frozenset({"shppict", "shpinst", "shptxt", "shp", "fldrslt", "field", "listtext", "pntext", "rtf", "result"})
 SKIPPED = frozenset(
     {
-        "colortbl", "listtable", "listoverridetable", "revtbl", "rsidtbl", "generator", "filetbl", "header", "headerl",
-        "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "ftnsep", "ftnsepc", "ftncn", "aftnsep",
+        "colortbl", "listtable", "listoverridetable", "revtbl", "rsidtbl", "generator", "filetbl", "ftnsep",
+        "ftnsepc", "ftncn", "aftnsep",
         "aftnsepc", "aftncn", "pgdsctbl", "xe", "tc", "bkmkstart", "bkmkend", "object", "objdata", "nonshppict", "sp",
         "shprslt", "themedata", "colorschememapping", "latentstyles", "datastore", "pn", "pnseclvl", "panose", "falt",
         "atnid", "atnauthor", "atnref", "atndate", "atrfstart", "atrfend", "listpicture", "mmathPr", "author",
@@ -27,6 +27,7 @@ SKIPPED = frozenset(
         "hlinkbase", "template", "private", "xmlnstbl", "wgrffmtfilter", "nonesttables",
     }
 )  # fmt: skip
+RUNNING = frozenset({"header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf"})
 BREAKS = frozenset({"par", "sect", "page", "column"})
 CHARACTERS = {
     "tab": "\t", "line": "\n", "lbr": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ",
@@ -142,6 +143,9 @@ class _Reader:
         group = self._group
         if word in ("fonttbl", "stylesheet", "footnote", "annotation", "pict", "fldinst"):
             group.destination = word
+            self.body.begin_destination(group)
+        elif word in RUNNING:
+            group.destination = "running"
             self.body.begin_destination(group)
         elif word == "title" and group.destination == "info":
             group.destination = "title"

@@ -11,8 +11,11 @@ from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.outline import Outline
 from knowledge.ingestion.parsers.rtf_tokens import Group
 from knowledge.ingestion.parsers.tables import markdown_table
+from knowledge.ingestion.parsers.word_symbols import private_use
 
 _HEADING_STYLE = re.compile(r"(?:heading|标题|見出し|überschrift|titre)\s*(\d)", re.IGNORECASE)
+# "Page 3 of 9", "第 3 页 共 9 页", "- 3 -": says nothing once there are no pages.
+_PAGE_MARK = re.compile(r"(?:page|seite|p\.)?[\s\d/|.,of\-–—第页共頁]*", re.IGNORECASE)
 _LINK = re.compile(r'HYPERLINK\s+"?(https?://[^"\s]+)')
 TEXT_DESTINATIONS = frozenset({"body", "footnote", "annotation"})
 
@@ -40,6 +43,7 @@ class Body:
         self._headings: dict[int, int] = {}
         self._links: list[str] = []
         self._shown: list[str] = []
+        self._running: dict[str, None] = {}  # heads and foots of pages, each once
 
     def code_page(self, number: int) -> None:
         """The code page of text in fonts that name none."""
@@ -76,7 +80,7 @@ class Body:
             self._note = []
         elif group.destination == "annotation":
             self._note = []
-        elif group.destination == "pict":
+        elif group.destination in ("pict", "running"):
             self._side = []
 
     def end_destination(self, closed: Group, outer: Group) -> None:
@@ -94,6 +98,10 @@ class Body:
             link = _LINK.search("".join(self._side))
             if link and outer.destination in TEXT_DESTINATIONS:
                 self._links.append(link[1])
+        elif kind == "running":
+            text = _tidy("".join(self._side))
+            if text and not _PAGE_MARK.fullmatch(text):
+                self._running[text] = None
         elif kind == "pict":
             self._picture()
         self._side = []
@@ -102,6 +110,8 @@ class Body:
         self.flush()
         if group.destination in ("footnote", "annotation"):
             self._note.append("\n")
+        elif group.destination == "running":
+            self._side.append("\n")
         elif group.destination != "body":
             return
         elif group.in_table:
@@ -133,6 +143,7 @@ class Body:
             self._cells = []
         self._end_table()
         self._paragraph(0)
+        self.blocks.extend(Block(kind="paragraph", text=text) for text in self._running)
 
     def _sink_of(self, group: Group) -> list[str] | None:
         if group.hidden:
@@ -143,7 +154,7 @@ class Body:
             return self._note
         if group.destination == "stylesheet":
             return _StyleName(self._headings, group.style)
-        return self._side if group.destination in ("title", "fldinst", "pict") else None
+        return self._side if group.destination in ("title", "fldinst", "pict", "running") else None
 
     def _take(self) -> str:
         text = _tidy("".join(self._text))
@@ -202,4 +213,4 @@ class _StyleName(list[str]):
 
 def _tidy(text: str) -> str:
     lines = (re.sub(r"[ \t\xa0]+", " ", line).strip() for line in normalise(text).split("\n"))
-    return "\n".join(line for line in lines if line)
+    return private_use("\n".join(line for line in lines if line), "wingdings")

@@ -22,7 +22,7 @@ def test_text_is_decoded_by_its_font() -> None:
 
 def test_code_page_of_the_file_and_unicode_escapes() -> None:
     data = b"{\\rtf1\\ansi\\ansicpg936 " + escaped("员工", "gbk") + b"\\uc1\\u25163?\\u-3913?\\u-10179?\\u-8704?\\par}"
-    assert parse(data, "rtf").text == "员工手\uf0b7😀"
+    assert parse(data, "rtf").text == "员工手•😀"
 
 
 def test_headings_tables_and_footnotes_survive() -> None:
@@ -70,3 +70,15 @@ def test_groups_without_end_and_other_files_are_refused() -> None:
     with pytest.raises(ParseError) as caught:
         parse(b"plain", "rtf")
     assert caught.value.code == "type_mismatch"
+
+
+def test_running_heads_stand_once_at_the_end_and_page_numbers_not_at_all() -> None:
+    data = (
+        r"{\rtf1{\header\pard Company confidential\par}{\headerf Company confidential}{\footer Page {\field{\*\fldinst"
+        r" PAGE}{\fldrslt 3}} of 9\par}Body\par}"
+    )
+    assert [block.text for block in parse(data, "rtf").blocks] == ["Body", "Company confidential"]
+
+
+def test_bullets_of_symbol_fonts_are_bullets() -> None:
+    assert parse(r"{\rtf1{\listtext \u61623\'b7\tab}One\par}", "rtf").text == "• One"
