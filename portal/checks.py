@@ -13,6 +13,10 @@ from django.core import checks as django_checks
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
+from portal.kernel.errors import ArchwayError
+from portal.kernel.secrets.sources import keys_at, kind_of
+from portal.kernel.secrets.sources.local import keys_in_file
+
 _ENVIRONMENTS = {"development", "production"}
 
 
@@ -84,10 +88,8 @@ def refuse_misconfiguration() -> None:
 
 
 def _master_key() -> list[CheckMessage]:
-    if settings.ARCHWAY["MASTER_KEY_KMS"]:
-        return []
-    file = settings.ARCHWAY["MASTER_KEY_FILE"]
-    if not file:
+    kms, file = settings.ARCHWAY["MASTER_KEY_KMS"], settings.ARCHWAY["MASTER_KEY_FILE"]
+    if not kms and not file:
         return [
             Error(
                 "There is no master key: set ARCHWAY_MASTER_KEY_FILE to a mounted key file outside the data folder "
@@ -96,7 +98,21 @@ def _master_key() -> list[CheckMessage]:
                 id="archway.E017",
             )
         ]
-    path = Path(file)
+    return (_key_service(kms) if kms else _key_file(Path(file))) + _old_keys()
+
+
+def _key_service(address: str) -> list[CheckMessage]:
+    try:
+        keys_at(address)
+        if kind_of(address).production:
+            return []
+        sentence = "ARCHWAY_MASTER_KEY_KMS names a key in the environment, which is refused in production."
+    except ArchwayError as error:
+        sentence = f"ARCHWAY_MASTER_KEY_KMS: {error}"
+    return [Error(sentence, id="archway.E022")]
+
+
+def _key_file(path: Path) -> list[CheckMessage]:
     if not path.is_file():
         return [Error("ARCHWAY_MASTER_KEY_FILE names a file that does not exist.", id="archway.E018")]
     if path.resolve().is_relative_to(Path(settings.DATA_DIR).resolve()):
@@ -106,6 +122,10 @@ def _master_key() -> list[CheckMessage]:
                 id="archway.E019",
             )
         ]
+    try:
+        keys_in_file(path)
+    except ArchwayError as error:
+        return [Error(f"ARCHWAY_MASTER_KEY_FILE: {error}", id="archway.E023")]
     if path.stat().st_mode & 0o077:
         return [
             django_checks.Warning(
@@ -113,3 +133,14 @@ def _master_key() -> list[CheckMessage]:
             )
         ]
     return []
+
+
+def _old_keys() -> list[CheckMessage]:
+    """Keys that only open may be of any kind: a move to production starts with one from the environment."""
+    found: list[CheckMessage] = []
+    for address in settings.ARCHWAY["MASTER_KEY_OLD"]:
+        try:
+            keys_at(address)
+        except ArchwayError as error:
+            found.append(Error(f"ARCHWAY_MASTER_KEY_OLD: {error}", id="archway.E024"))
+    return found

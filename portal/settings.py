@@ -82,6 +82,10 @@ ARCHWAY: dict[str, Any] = {
     # Networks whose X-Forwarded-For is believed.
     "TRUSTED_PROXIES": _list("ARCHWAY_TRUSTED_PROXIES"),
     "MAX_UPLOAD_BYTES": _number("ARCHWAY_MAX_UPLOAD_MB", 100) * 1024 * 1024,
+    # An archive of a whole base; unpacked it may have ten times as much.
+    "MAX_IMPORT_BYTES": _number("ARCHWAY_MAX_IMPORT_MB", 2048) * 1024 * 1024,
+    # How long the file of an export is kept.
+    "EXPORT_HOURS": _number("ARCHWAY_EXPORT_HOURS", 72),
     "MAX_BODY_BYTES": _number("ARCHWAY_MAX_BODY_KB", 2048) * 1024,
     "MAX_UPLOAD_BATCH": _number("ARCHWAY_MAX_UPLOAD_BATCH", 200),
     # Uploads in pieces that have not ended: bytes a person, bytes of all people, and hours until they are forgotten.
@@ -246,6 +250,8 @@ CELERY_BEAT_SCHEDULE = {
     "sweep-stale-claims": {"task": "knowledge.tasks.sweep", "schedule": 10.0, "options": {"expires": 10}},
     "sweep-sources": {"task": "knowledge.tasks.sweep_sources", "schedule": 10.0, "options": {"expires": 10}},
     "fold-statistics": {"task": "knowledge.tasks.fold_statistics", "schedule": 30.0, "options": {"expires": 30}},
+    "sweep-background": {"task": "knowledge.tasks.sweep_background", "schedule": 15.0, "options": {"expires": 15}},
+    "remind-reviews": {"task": "knowledge.tasks.remind_reviews", "schedule": 3600.0, "options": {"expires": 3600}},
     "clean-up": {"task": "knowledge.tasks.clean_up", "schedule": 600.0, "options": {"expires": 600}},
     "seal-audit": {"task": "portal.kernel.tasks.seal_audit", "schedule": 1.0, "options": {"expires": 1}},
 }
@@ -380,13 +386,20 @@ UNFOLD: dict[str, Any] = {
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"trace": {"()": "portal.kernel.logging.TraceFilter"}},
+    "filters": {
+        "trace": {"()": "portal.kernel.logging.TraceFilter"},
+        "secrets": {"()": "portal.kernel.logging.SecretFilter"},
+    },
     "formatters": {
         "text": {"format": "%(asctime)s %(levelname)s %(name)s [%(trace)s] %(message)s"},
         "json": {"()": "portal.kernel.logging.JsonFormatter"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "filters": ["trace"], "formatter": ARCHWAY["LOG_FORMAT"]}
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "filters": ["trace", "secrets"],
+            "formatter": ARCHWAY["LOG_FORMAT"],
+        }
     },
     "root": {"handlers": ["stderr"], "level": _env("ARCHWAY_LOG_LEVEL", "INFO")},
     "loggers": {

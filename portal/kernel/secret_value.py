@@ -67,7 +67,7 @@ class Secret:
 
 # What looks like a secret of somebody, whoever made it: (pattern, what stays).
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=:-]{8,}"), rf"\1 {SHOWN}"),
+    (re.compile(r"(?i)\b(bearer|basic)\s+(?=\S*\d)[\w.~+/=:-]{8,}"), rf"\1 {SHOWN}"),
     (re.compile(r"(://[^\s/:@]*:)[^\s/@]+@"), rf"\1{SHOWN}@"),
     (re.compile(r"\b(sk-|kb_|hvs\.|gsk_|AIza|LTAI|AKIA)[\w-]{12,}"), rf"\1{SHOWN}"),
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import subprocess
 import sys
@@ -62,6 +63,44 @@ def test_an_empty_production_environment_names_everything_that_is_missing(tmp_pa
     ):
         assert name in result.stderr
     assert not (tmp_path / "data" / "secrets.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("ARCHWAY_MASTER_KEY", "a" * 43, "environment alone"),
+        ("ARCHWAY_MASTER_KEY_KMS", "env://ARCHWAY_MASTER_KEY", "ARCHWAY_MASTER_KEY_KMS"),
+        ("ARCHWAY_MASTER_KEY_KMS", "ftp://somewhere/key", "aws-kms://"),
+        ("ARCHWAY_MASTER_KEY_KMS", "transit+http://vault.example/transit/key", "https://"),
+    ],
+)
+def test_a_key_in_the_environment_or_an_address_that_is_none_is_refused(
+    tmp_path: Path, name: str, value: str, said: str
+) -> None:
+    environment = {"ARCHWAY_MASTER_KEY": "a" * 43, **COMPLETE, name: value}
+    result = check(tmp_path, **environment)
+    assert result.returncode != 0
+    assert said in result.stderr
+    assert "a" * 43 not in result.stderr
+
+
+def test_a_key_service_is_enough_and_old_keys_may_be_of_any_kind(tmp_path: Path) -> None:
+    result = check(
+        tmp_path,
+        **COMPLETE,
+        ARCHWAY_MASTER_KEY=base64.b64encode(b"k" * 32).decode(),
+        ARCHWAY_MASTER_KEY_KMS="aws-kms://eu-central-1/alias/archway",
+        ARCHWAY_MASTER_KEY_OLD="env://ARCHWAY_MASTER_KEY",
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_key_file_without_a_key_is_refused(tmp_path: Path, key_file: Path) -> None:
+    key_file.write_text("not a key")
+    result = check(tmp_path, **COMPLETE, ARCHWAY_MASTER_KEY_FILE=str(key_file))
+    assert result.returncode != 0
+    assert "E023" in result.stderr
+    assert "not a key" not in result.stderr
 
 
 def test_a_master_key_inside_the_data_folder_is_refused(tmp_path: Path) -> None:

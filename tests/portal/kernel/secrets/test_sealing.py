@@ -12,6 +12,7 @@ from portal.kernel.errors import Invalid
 from portal.kernel.models import Credential
 from portal.kernel.secrets import box, reveal, rows, sealing, verbs
 from portal.kernel.secrets.sources.local import LocalKey
+from tests.support.people import World
 
 HOST = "api.example.com"
 KEY = LocalKey(b"k" * 32)
@@ -95,9 +96,9 @@ def test_a_row_moved_to_another_host_in_the_database_does_not_open(pair: tuple[C
 
 
 def test_a_row_moved_to_another_workspace_in_the_database_does_not_open(
-    pair: tuple[Credential, Credential], world: object
+    pair: tuple[Credential, Credential], world: World
 ) -> None:
-    workspace_id: int = world.workspace.pk  # type: ignore[attr-defined]
+    workspace_id = world.workspace.pk
     Credential.objects.filter(pk=pair[0].pk).update(workspace_id=workspace_id)
     with pytest.raises(Invalid) as caught:
         reveal(pair[0].reference, host=HOST, purpose="test", workspace_id=workspace_id)
