@@ -53,7 +53,7 @@ class TokenUsage:
 class Line:
     """A call as it becomes a record: `endpoint` answers or answered, `asked` was asked for. Times are in seconds."""
 
-    caller: Caller
+    caller: Caller | None
     endpoint: ModelEndpoint
     asked: ModelEndpoint
     uid: str = field(default_factory=new_uid)
@@ -100,19 +100,9 @@ def write(line: Line, account: Account) -> None:
 
 def _columns(line: Line, account: Account) -> dict[str, Any]:
     return {
+        **_of_whom(line, account),
         "uid": line.uid,
         "at": line.at,
-        "workspace_id": account.workspace_id,
-        "user_id": account.user_id,
-        "department_id": account.department_id,
-        "key_id": account.key_id,
-        "endpoint_id": line.endpoint.pk,
-        "kind": line.endpoint.kind,
-        "purpose": line.caller.purpose[:30],
-        "door": line.caller.principal.door,
-        "agent": line.caller.agent,
-        "run": line.caller.run,
-        "model_name": line.endpoint.model_name[:200],
         "tokens_in": line.usage.tokens_in,
         "tokens_out": line.usage.tokens_out,
         "tokens_cached": line.usage.cached,
@@ -123,6 +113,24 @@ def _columns(line: Line, account: Account) -> dict[str, Any]:
         "outcome": line.outcome,
         "code": line.code,
         "attempts": line.attempts,
+    }
+
+
+def _of_whom(line: Line, account: Account) -> dict[str, Any]:
+    caller = line.caller
+    assert caller is not None  # only calls of somebody have an account
+    return {
+        "workspace_id": account.workspace_id,
+        "user_id": account.user_id,
+        "department_id": account.department_id,
+        "key_id": account.key_id,
+        "endpoint_id": line.endpoint.pk,
+        "kind": line.endpoint.kind,
+        "purpose": caller.purpose[:30],
+        "door": caller.principal.door,
+        "agent": caller.agent,
+        "run": caller.run,
+        "model_name": line.endpoint.model_name[:200],
     }
 
 
@@ -149,21 +157,7 @@ def tell_of_quotas(crossed: Iterable[tuple[Quota, int, int]]) -> None:
 
 def note(line: Line, account: Account, most: TokenUsage) -> dict[str, Any]:
     """What is kept of a call while it runs, so that `write_lost` can record it when its process is killed."""
-    return {
-        "at": line.at.isoformat(),
-        "workspace_id": account.workspace_id,
-        "user_id": account.user_id,
-        "department_id": account.department_id,
-        "key_id": account.key_id,
-        "endpoint_id": line.endpoint.pk,
-        "kind": line.endpoint.kind,
-        "purpose": line.caller.purpose[:30],
-        "door": line.caller.principal.door,
-        "agent": line.caller.agent,
-        "run": line.caller.run,
-        "model_name": line.endpoint.model_name[:200],
-        "tokens_in": most.tokens_in,
-    }
+    return {**_of_whom(line, account), "at": line.at.isoformat(), "tokens_in": most.tokens_in}
 
 
 def write_lost(uid: str, noted: dict[str, Any]) -> None:

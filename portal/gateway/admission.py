@@ -120,7 +120,7 @@ class Entry:
 class Resting(Unavailable):
     """The endpoint may not be called for `seconds`."""
 
-    def __init__(self, code: str, message: str, endpoint: ModelEndpoint, seconds: float) -> None:
+    def __init__(self, message: str, *, code: str, endpoint: ModelEndpoint, seconds: float) -> None:
         super().__init__(message, code=code, model=endpoint.name)
         self.seconds = seconds
 
@@ -160,11 +160,17 @@ async def _enter(endpoint: ModelEndpoint, call: str, patience: float) -> None:
         left = deadline - clock.time()
         wait = float(answer[1])
         if answer[0] == b"resting":
-            raise Resting("model_resting", 'The model "%(model)s" rests after failures.', endpoint, wait)
+            raise Resting(
+                'The model "%(model)s" rests after failures.', code="model_resting", endpoint=endpoint, seconds=wait
+            )
         if answer[0] == b"rate" and wait > left:
-            raise Resting("model_rate_reached", 'The model "%(model)s" was asked too often.', endpoint, wait)
+            raise Resting(
+                'The model "%(model)s" was asked too often.', code="model_rate_reached", endpoint=endpoint, seconds=wait
+            )
         if left <= 0:
-            raise Resting("model_busy", 'The model "%(model)s" has too much to do.', endpoint, 1.0)
+            raise Resting(
+                'The model "%(model)s" has too much to do.', code="model_busy", endpoint=endpoint, seconds=1.0
+            )
         if answer[0] == b"full":
             wait, pause = pause * random.uniform(0.5, 1.5), min(pause * 1.5, 0.25)  # noqa: S311  # spreads, hides nothing
         await asyncio.sleep(min(wait, left))
@@ -184,7 +190,7 @@ async def _leave(endpoint: ModelEndpoint, call: str, entry: Entry) -> None:
 
 
 def _key(endpoint: ModelEndpoint, what: str) -> str:
-    return f"limit:model:{endpoint.pk}:{what}"
+    return f"limit:model:{endpoint.uid}:{what}"
 
 
 def close_breaker(endpoint: ModelEndpoint) -> None:

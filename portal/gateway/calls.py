@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
-TRIES = 3
 TRIES_BEFORE_FALLBACK = 2
 FIRST_PAUSE = 0.25
 # Waiting longer for the same provider than this is worse than another provider's answer.
@@ -50,7 +49,12 @@ class AttemptFailed(Exception):
 
 
 class Operation(Protocol[T_co]):
-    """What is asked. `attempt` yields the parts of an answer and raises `AttemptFailed` (or `ArchwayError`)."""
+    """What is asked. `attempt` yields the parts of an answer and raises `AttemptFailed` (or `ArchwayError`).
+
+    `tries` is how often an endpoint is asked at most.
+    """
+
+    tries: int
 
     def need(self, endpoint: ModelEndpoint) -> TokenUsage:
         """The most tokens that an answer of this endpoint may take."""
@@ -68,10 +72,20 @@ class Operation(Protocol[T_co]):
 
 
 class Call(Generic[T]):
-    """One call. `parts` runs it; `line` is what is known of it, complete when `parts` has ended."""
+    """One call. `parts` runs it; `line` is what is known of it, complete when `parts` has ended.
+
+    Without a caller nobody pays and nothing is recorded: the installation asks for itself, to test an endpoint
+    or to measure a vector space.
+    """
 
     def __init__(
-        self, caller: Caller, endpoint: ModelEndpoint, operation: Operation[T], outside: Outside, *, fall_back: bool
+        self,
+        caller: Caller | None,
+        endpoint: ModelEndpoint,
+        operation: Operation[T],
+        outside: Outside,
+        *,
+        fall_back: bool,
     ) -> None:
         self.line = Line(caller, endpoint, endpoint)
         self._first = endpoint
@@ -103,7 +117,15 @@ class Call(Generic[T]):
             self.line.seconds = time.perf_counter() - self._began
             await to_the_end(self._finish())
 
+    async def only(self) -> T:
+        """The one part of an operation that answers at once."""
+        async with aclosing(self.parts()) as parts:
+            (part,) = [part async for part in parts]
+            return part
+
     async def _admit(self) -> None:
+        if self.line.caller is None:
+            return
         principal = self.line.caller.principal
         account = quotas.known_account(principal)
         if account is None:
@@ -158,13 +180,13 @@ class Call(Generic[T]):
             for row in rows
             if row.fallback.enabled
             and row.fallback.kind == self._first.kind
-            and row.fallback.workspace_id in {None, self._first.workspace_id, self.line.caller.principal.workspace_id}
+            and row.fallback.workspace_id in {None, self._first.workspace_id}
         ]
 
     async def _from(self, target: ModelEndpoint, *, others: bool) -> AsyncGenerator[T]:
         """One endpoint, asked again while that may help."""
         self.line.endpoint = target
-        tries = TRIES_BEFORE_FALLBACK if others else TRIES
+        tries = min(self._operation.tries, TRIES_BEFORE_FALLBACK) if others else self._operation.tries
         for number in range(1, tries + 1):
             began = time.perf_counter()
             try:
@@ -209,7 +231,8 @@ class Call(Generic[T]):
         try:
             secret = addresses.kept_secret(target)
             if secret is None:
-                principal, purpose = self.line.caller.principal, f"{target.kind}.call"
+                caller, purpose = self.line.caller, f"{target.kind}.call"
+                principal = caller.principal if caller else None
                 secret = await self._outside.database(lambda: addresses.secret_for(target, purpose, principal))
             async with aclosing(self._timed(target, secret)) as parts:
                 async for part in parts:

@@ -27,6 +27,8 @@ _PICTURE = 1600
 class Completion:
     """An operation of `calls.Call`: the parts of an answer, and what was seen of it."""
 
+    tries = 3
+
     def __init__(self, request: ChatRequest, *, streamed: bool) -> None:
         self._request = request
         self._streamed = streamed

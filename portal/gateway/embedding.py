@@ -1,6 +1,6 @@
 """Which embedder an endpoint means, and which vector space it fills.
 
-A new provider is a row of `_EMBEDDERS`. Vectors of different spaces are never compared: a space's key
+Providers are rows of `providers.PROVIDERS`. Vectors of different spaces are never compared: a space's key
 names provider, host, model and width, and the local model's also its weights.
 """
 
@@ -17,27 +17,33 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from portal.gateway.accounting import Caller
 from portal.gateway.local import weights
 from portal.gateway.local.client import RemoteE5
 from portal.gateway.local.mean import mean_vector
 from portal.gateway.local.tokens import E5TokenCounter
 from portal.gateway.models import EmbeddingSpace, ModelEndpoint
 from portal.gateway.protocols import Embedder, TokenCounter
-from portal.gateway.provider_embedding import LiteLLMEmbedder
+from portal.gateway.provider_embedding import ProviderEmbedder
+from portal.gateway.providers import provider_of
 from portal.gateway.sample import SENTENCES
 from portal.gateway.token_estimate import EstimatedTokenCounter
-from portal.kernel.secrets import Secret, reveal
 
 LOCAL_NAME = "multilingual-e5-small"
-# Where LiteLLM sends what has no base URL.
-_DEFAULT_HOST = "api.openai.com"
 
 Kept = TypeVar("Kept")
 
 
-def embedder_for(endpoint: ModelEndpoint) -> Embedder:
-    """What turns texts into vectors for this endpoint. Raises `Invalid` for a credential that can not be used."""
-    return _EMBEDDERS[endpoint.provider](endpoint)
+def embedder_for(endpoint: ModelEndpoint, caller: Caller | None = None) -> Embedder:
+    """What turns texts into vectors for this endpoint; with a `caller`, its calls are paid for and recorded.
+
+    Raises `Invalid` (provider_mismatch) for a provider without embeddings, and when the space must be measured
+    first, what the model raises.
+    """
+    if endpoint.provider == ModelEndpoint.Provider.LOCAL:
+        return _local()
+    space = space_of(endpoint)
+    return ProviderEmbedder(endpoint, space=space.key, dimensions=space.dimensions, caller=caller)
 
 
 def counter_for(endpoint: ModelEndpoint) -> TokenCounter:
@@ -108,7 +114,7 @@ _LOCAL = {
 }
 
 
-def _local(_: ModelEndpoint) -> Embedder:
+def _local() -> Embedder:
     if settings.ARCHWAY["EMBEDDING_MODE"] == "inprocess":
         return _once("model", _model_in_this_process)
     token = settings.ARCHWAY["EMBEDDING_TOKEN"]
@@ -132,38 +138,6 @@ def _address() -> str:
     return address
 
 
-def _openai_compatible(endpoint: ModelEndpoint) -> Embedder:
-    space = space_of(endpoint)
-    secret = _secret_of(endpoint, "embedding.call")
-    # Kept, because it learns how many texts the provider takes at once.
-    print_of_secret = hashlib.sha256(secret.expose().encode()).digest()
-    name = (space.key, endpoint.base_url, print_of_secret, endpoint.timeout_seconds)
-    return _once(name, lambda: _through_litellm(endpoint, secret, space.key, space.dimensions))
-
-
-def _secret_of(endpoint: ModelEndpoint, purpose: str) -> Secret:
-    host = endpoint.base_url or _DEFAULT_HOST
-    return reveal(endpoint.credential, host=host, purpose=purpose, workspace_id=endpoint.workspace_id)
-
-
-def _through_litellm(endpoint: ModelEndpoint, secret: Secret, space: str, dimensions: int) -> LiteLLMEmbedder:
-    return LiteLLMEmbedder(
-        f"openai/{endpoint.model_name}",
-        space=space,
-        dimensions=dimensions,
-        base_url=endpoint.base_url,
-        secret=secret,
-        # A claim must outlive a request that hangs: what waits longer than it loses it.
-        timeout=min(float(endpoint.timeout_seconds), settings.ARCHWAY["CLAIM_TTL"] * 0.7),
-    )
-
-
-_EMBEDDERS: dict[str, Callable[[ModelEndpoint], Embedder]] = {
-    ModelEndpoint.Provider.LOCAL: _local,
-    ModelEndpoint.Provider.OPENAI_COMPATIBLE: _openai_compatible,
-}
-
-
 def _identity(endpoint: ModelEndpoint) -> str:
     parts = urlsplit(endpoint.base_url)
     place = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
@@ -182,8 +156,8 @@ def _local_space() -> EmbeddingSpace:
 
 def _measured_space(endpoint: ModelEndpoint) -> EmbeddingSpace:
     """Ask the model once: the answer gives the width and the mean to centre by."""
-    secret = _secret_of(endpoint, "embedding.measure")
-    vectors = _through_litellm(endpoint, secret, _identity(endpoint), 0).embed_passages(SENTENCES)
+    provider_of(endpoint)  # a provider without embeddings says so before anybody is asked
+    vectors = ProviderEmbedder(endpoint, space=_identity(endpoint), dimensions=0).embed_passages(SENTENCES)
     width = vectors.shape[1]
     space, _ = EmbeddingSpace.objects.get_or_create(
         key=f"{_identity(endpoint)}@{width}",

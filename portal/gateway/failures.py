@@ -86,6 +86,7 @@ _BY_TYPE: dict[str, Make] = {
 }
 # Of httpx and its successor alike: LiteLLM's clients use both.
 _CUT = frozenset({"RemoteProtocolError", "ReadError", "IncompleteRead", "ClosedResourceError"})
+_UNREACHED = frozenset({"ConnectError", "APIConnectionError", "ConnectionRefusedError"})
 _SLOW = frozenset({"ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout", "APITimeoutError"})
 # What an empty account is called: OpenAI sends it as 429, where waiting does not help.
 _EMPTY_ACCOUNT = ("insufficient_quota", "billing_hard_limit", "arrearage", "overdue", "account_overdue")
@@ -115,6 +116,8 @@ def failure_of(error: BaseException, model: str) -> ArchwayError:
         return too_slow(model)
     if not names.isdisjoint(_CUT):
         return _cut(model)
+    if not names.isdisjoint(_UNREACHED):
+        return _away(model)
     return _of_status(error, model)
 
 
@@ -122,8 +125,7 @@ def _of_status(error: BaseException, model: str) -> ArchwayError:
     status = getattr(error, "status_code", None)
     if status == 429 and any(word in str(error).lower() for word in _EMPTY_ACCOUNT):
         return _unpaid(model)
-    # LiteLLM gives 500 to failures of connecting, which carry no response.
-    if isinstance(status, int) and status >= 500 and type(error).__name__ != "APIConnectionError":
+    if isinstance(status, int) and status >= 500:
         return _broken(model)
     return _BY_STATUS.get(status or 0, _away)(model)
 

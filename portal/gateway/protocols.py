@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -33,3 +34,20 @@ class Embedder(Protocol):
     def embed_passages(self, texts: Sequence[str]) -> Vectors: ...
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A text's place in the list that was given, and its score as the model gave it (most give 0 to 1)."""
+
+    index: int
+    score: float
+
+
+class Reranker(Protocol):
+    """Ranks texts by how well they answer a query, best first; texts that the model left out are missing.
+
+    Raises `Unavailable` when the model is away and `Invalid` when a person must act, as `chat` does.
+    """
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[Ranked]: ...
