@@ -88,12 +88,14 @@ def receive(
     folder: str = "",
     same_name: SameName = "revision",
     review: bool = False,
+    splitting: dict[str, Any] | None = None,
 ) -> Received:
     """Take one uploaded file (at `path`, thrown away by the caller) into a base the asker may edit.
 
     The same identity with other bytes becomes a new revision (or, by `same_name`, a second document or
     nothing); the bytes of an older revision make that one current again. With `review` it stops after
-    splitting until somebody approves it, whatever the base says. Raises `Duplicate`, `TooLarge`,
+    splitting until somebody approves it, whatever the base says; `splitting` are settings of splitting for
+    this document alone. Raises `Duplicate`, `TooLarge`,
     `Invalid` (unsupported_type, type_mismatch, empty_file, …) or `Conflict` (revision_open).
     """
     inner, name = clean_path(raw_name)
@@ -118,7 +120,7 @@ def receive(
             return Received("skipped", existing, None)
     stored = storage.save_file(path)
     try:
-        return _record(principal, base, stored, sha256, mime, size, folder, name, same_name, review)
+        return _record(principal, base, stored, sha256, mime, size, folder, name, same_name, review, splitting)
     except IntegrityError as error:
         storage.delete_file(stored)
         raise Conflict("Somebody else is uploading %(name)s right now.", code="upload_race", name=name) from error
@@ -175,6 +177,7 @@ def _record(
     name: str,
     same_name: SameName,
     review: bool,
+    splitting: dict[str, Any] | None,
 ) -> Received:
     # Two uploads of the same bytes at once: the second waits here and then sees the first.
     KnowledgeBase.objects.select_for_update(no_key=True).get(pk=base.pk)
@@ -185,7 +188,7 @@ def _record(
         name, source_key = free_name(base, folder, name)
         document = None
     fields: dict[str, Any] = {"file": stored, "file_name": name, "sha256": sha256, "mime": mime, "size": size}
-    fields["review"] = review
+    fields |= {"review": review, "splitting": splitting}
     if document is None:
         document = Document.objects.create(
             base=base, source_key=source_key, folder=folder, name=name, created_by_id=principal.user_id

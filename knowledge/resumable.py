@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -43,7 +43,9 @@ def begin(
     length: int,
     folder: str = "",
     same_name: intake.SameName = "revision",
+    review: bool = False,
     fingerprint: str = "",
+    is_sheet: bool = False,
 ) -> Upload:
     """Open an upload of `length` bytes into a base the asker may edit.
 
@@ -67,6 +69,8 @@ def begin(
             path=path[:1000],
             folder=folder[:800],
             same_name=same_name,
+            review=review,
+            is_sheet=is_sheet,
             fingerprint=fingerprint[:300],
             length=length,
             expires_at=_expiry(),
@@ -99,7 +103,39 @@ def find(principal: Principal, uid: str) -> Upload:
 
 def still_open(uploads: QuerySet[Upload]) -> QuerySet[Upload]:
     """Those that can be gone on with, newest first."""
-    return uploads.filter(state=Upload.State.OPEN, expires_at__gt=timezone.now()).order_by("-id")
+    return uploads.filter(state=Upload.State.OPEN, is_sheet=False, expires_at__gt=timezone.now()).order_by("-id")
+
+
+def hold(principal: Principal, base: KnowledgeBase, path: Path, name: str, folder: str, same_name: str) -> Upload:
+    """Keep a whole file between the preview of a sheet of questions and its import; swept like every upload."""
+    size = path.stat().st_size
+    upload = begin(
+        principal,
+        base,
+        path=name,
+        length=size,
+        folder=folder,
+        same_name=same_name,  # type: ignore[arg-type]
+        is_sheet=True,
+    )
+    with path.open("rb") as stream, transaction.atomic():
+        row = _locked(upload)
+        row.parts, row.offset = [_write_part(row, iter(lambda: stream.read(_BLOCK), b""))], size
+        row.save(update_fields=["parts", "offset"])
+    return row
+
+
+def held(principal: Principal, uid: str) -> Upload:
+    """A file that `hold` keeps for the asker. Raises `NotFound`."""
+    upload = find(principal, uid)
+    if not upload.is_sheet or upload.state != Upload.State.OPEN:
+        raise NotFound("Not found, or you don't have access.")
+    return upload
+
+
+def contents(upload: Upload) -> AbstractContextManager[Path]:
+    """The bytes of an upload as a local file, for as long as the block lasts."""
+    return _assembled(upload)
 
 
 def append(principal: Principal, upload: Upload, offset: int, blocks: Iterable[bytes]) -> Upload:
@@ -111,7 +147,7 @@ def append(principal: Principal, upload: Upload, offset: int, blocks: Iterable[b
     refusal: ArchwayError | None = None
     with transaction.atomic():
         row = _locked(upload)
-        if row.state != Upload.State.OPEN:
+        if row.state != Upload.State.OPEN or row.is_sheet:
             raise Conflict("This upload has ended already.", code="upload_over")
         if row.offset != offset:
             raise Conflict(
@@ -205,6 +241,7 @@ def _take_in(principal: Principal, row: Upload) -> None:
             row.path,
             folder=row.folder,
             same_name=row.same_name,  # type: ignore[arg-type]
+            review=row.review,
         )
     row.state, row.outcome, row.document = Upload.State.DONE, received.status, received.document
 

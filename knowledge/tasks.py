@@ -12,12 +12,15 @@ from django.conf import settings
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from knowledge import documents, lifecycle, resumable, statistics
+from knowledge import archive, background, batches, documents, lifecycle, resumable, review_dates, statistics
 from knowledge.ingestion import pipeline
 from knowledge.models import QueryRecord
+from knowledge.sources import crawl, runs
 from portal.kernel.logging import trace
 
 logger = logging.getLogger(__name__)
+
+SOON = 10.0  # seconds; what waits longer is woken by the sweeper
 
 
 def worker_name() -> str:
@@ -62,6 +65,64 @@ def _release(claim: lifecycle.Claim) -> None:
 def sweep() -> int:
     """End the claims of lost workers; wake workers for work that waits."""
     return lifecycle.sweep()
+
+
+@shared_task(name="knowledge.tasks.work_on_batch", ignore_result=True)
+def work_on_batch(batch_id: int) -> None:
+    """One slice of a batch; then another wake-up while there is more."""
+    if batches.work(batch_id):
+        work_on_batch.apply_async([batch_id], retry=False)
+
+
+@shared_task(name="knowledge.tasks.work_on_archive", ignore_result=True)
+def work_on_archive(archive_id: int) -> None:
+    """An export or import, to its end."""
+    archive.work(archive_id)
+
+
+@shared_task(name="knowledge.tasks.sweep_background", ignore_result=True)
+def sweep_background() -> int:
+    """Send workers to batches and archives that nobody is at; forget archives whose time is over."""
+    archive.forget_expired()
+    return background.sweep()
+
+
+@shared_task(name="knowledge.tasks.remind_reviews", ignore_result=True)
+def remind_reviews() -> int:
+    """Tell people which reviews are due."""
+    return review_dates.remind()
+
+
+def send_source_wake_up(seconds: float = 0.0) -> None:
+    """Ask one worker to look for a synchronisation, now or in some seconds."""
+    try:
+        sync_next.apply_async(countdown=seconds or None, retry=False)
+    except (OperationalError, OSError) as error:
+        logger.warning("wake-up not sent: %s", type(error).__name__)
+
+
+@shared_task(name="knowledge.tasks.sync_next", ignore_result=True)
+def sync_next() -> None:
+    """One slice of the synchronisation that has waited longest; then a wake-up for when there is more."""
+    claim = runs.claim(worker_name())
+    if claim is None:
+        return
+    token = trace.set(f"s{claim.run_id}.{claim.number}")
+    try:
+        crawl.work(claim)
+    except Exception:  # the edge of the task: the sweeper takes the claim back
+        logger.exception("run %s: the slice broke", claim.run_id)
+    finally:
+        trace.reset(token)
+    seconds = runs.seconds_to_next()
+    if seconds is not None and seconds < SOON:
+        send_source_wake_up(seconds)
+
+
+@shared_task(name="knowledge.tasks.sweep_sources", ignore_result=True)
+def sweep_sources() -> int:
+    """Start synchronisations that are due; take back the claims of lost workers; wake workers."""
+    return runs.sweep()
 
 
 @shared_task(name="knowledge.tasks.fold_statistics", ignore_result=True)

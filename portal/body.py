@@ -25,7 +25,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/documents/?(upload/?)?$")
+_UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/(documents/?(upload/?)?|question-sheets/?)$")
 # A piece of an upload; how large one may be is the sender's choice.
 _PIECE = re.compile(r"^/api/v1/uploads/[^/]+/?$")
 # Room for the multipart frame around a file of the largest size.

@@ -13,7 +13,8 @@ from typing import Any
 
 from django.conf import settings
 from django.utils.http import http_date
-from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -62,7 +63,7 @@ class _Tus(APIView):
         return answer
 
     @extend_schema(exclude=True)
-    def options(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def options(self, request: Any, *args: Any, **kwargs: Any) -> Response:
         """What the server can do; the same for everybody, so no id is looked at."""
         response = Response(status=status.HTTP_204_NO_CONTENT)
         response.headers["Tus-Version"] = VERSION
@@ -130,7 +131,7 @@ class BaseUploadsView(_Tus):
                 str,
                 OpenApiParameter.HEADER,
                 required=True,
-                description="`filename` (or `path`), and optionally `folder`, `same_name`, `fingerprint`",
+                description="`filename` (or `path`), and optionally `folder`, `same_name`, `review`, `fingerprint`",
             ),
         ],
     )
@@ -153,6 +154,7 @@ class BaseUploadsView(_Tus):
             length=_number(request, "Upload-Length"),
             folder=metadata.get("folder", ""),
             same_name=same_name,  # type: ignore[arg-type]
+            review=metadata.get("review", "") in ("1", "true", "on"),
             fingerprint=metadata.get("fingerprint", ""),
         )
         response = Response(status=status.HTTP_201_CREATED)

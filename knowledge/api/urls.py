@@ -6,6 +6,15 @@ from django.urls import re_path
 from rest_framework.routers import SimpleRouter
 
 from knowledge.api.bases import BaseViewSet
+from knowledge.api.chunks import (
+    ChunkViewSet,
+    LossesView,
+    PreviewView,
+    ResplitView,
+    ReviewView,
+    RevisionChunksView,
+    UndoView,
+)
 from knowledge.api.documents import (
     BaseDocumentsView,
     DocumentViewSet,
@@ -15,19 +24,38 @@ from knowledge.api.documents import (
     TasksView,
 )
 from knowledge.api.search import AskView, SearchView
+from knowledge.api.sources import (
+    BaseSourcesView,
+    QuestionSheetsView,
+    QuestionTemplateView,
+    SourceViewSet,
+    TextsView,
+)
 from knowledge.api.uploads import BaseUploadsView, UploadView
 
 router = SimpleRouter()
 router.trailing_slash = "/?"
 router.register("bases", BaseViewSet, basename="api-base")
 router.register("documents", DocumentViewSet, basename="api-document")
+router.register("sources", SourceViewSet, basename="api-source")
 router.register("revisions", RevisionViewSet, basename="api-revision")
+router.register("chunks", ChunkViewSet, basename="api-chunk")
 
 urlpatterns = [
     re_path(
         r"^bases/(?P<base>[^/]+)/documents/?$",
         BaseDocumentsView.as_view({"get": "list", "post": "create"}),
         name="api-base-documents",
+    ),
+    re_path(r"^bases/(?P<base>[^/]+)/texts/?$", TextsView.as_view(), name="api-base-texts"),
+    re_path(
+        r"^bases/(?P<base>[^/]+)/question-sheets/?$", QuestionSheetsView.as_view(), name="api-base-question-sheets"
+    ),
+    re_path(r"^question-sheet-template/?$", QuestionTemplateView.as_view(), name="api-question-template"),
+    re_path(
+        r"^bases/(?P<base>[^/]+)/sources/?$",
+        BaseSourcesView.as_view({"get": "list", "post": "create"}),
+        name="api-base-sources",
     ),
     re_path(r"^bases/(?P<base>[^/]+)/uploads/?$", BaseUploadsView.as_view(), name="api-base-uploads"),
     re_path(r"^uploads/(?P<upload>[^/]+)/?$", UploadView.as_view(), name="api-upload"),
@@ -45,5 +73,11 @@ urlpatterns = [
     re_path(r"^search/?$", SearchView.as_view(), name="api-search"),
     re_path(r"^ask/?$", AskView.as_view(), name="api-ask"),
     re_path(r"^tasks/?$", TasksView.as_view({"get": "list"}), name="api-tasks"),
+    re_path(r"^bases/(?P<base>[^/]+)/review/?$", ReviewView.as_view(), name="api-review"),
+    re_path(r"^documents/(?P<document>[^/]+)/edits/?$", LossesView.as_view(), name="api-document-edits"),
+    re_path(r"^revisions/(?P<revision>[^/]+)/preview/?$", PreviewView.as_view(), name="api-preview"),
+    re_path(r"^revisions/(?P<revision>[^/]+)/resplit/?$", ResplitView.as_view(), name="api-resplit"),
+    re_path(r"^revisions/(?P<revision>[^/]+)/passages/?$", RevisionChunksView.as_view(), name="api-passages"),
+    re_path(r"^revisions/(?P<revision>[^/]+)/undo/?$", UndoView.as_view(), name="api-undo"),
     *router.urls,
 ]

@@ -28,6 +28,10 @@ class Upload(PublicId):
     path = models.CharField(_("path"), max_length=1000)
     folder = models.CharField(_("folder"), max_length=800, blank=True)
     same_name = models.CharField(max_length=10, default="revision", editable=False)
+    # The document stops after splitting until somebody approves it.
+    review = models.BooleanField(default=False, editable=False)
+    # A sheet of questions waits here between its preview and its import.
+    is_sheet = models.BooleanField(default=False, editable=False)
     # What the client calls the file, so that it finds the upload again: name, size and time of change.
     fingerprint = models.CharField(max_length=300, blank=True, editable=False)
     length = models.BigIntegerField(_("size"))

@@ -13,7 +13,7 @@ from knowledge.ingestion.parsers import xls
 from knowledge.ingestion.parsers.drawing import NO_ALT
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.ooxml import Package, is_encrypted, is_ole
-from knowledge.ingestion.parsers.sheet_cells import Room, read_sheet, rich_text, shared_strings
+from knowledge.ingestion.parsers.sheet_cells import Room, Sheet, read_sheet, rich_text, shared_strings
 from knowledge.ingestion.parsers.sheet_extras import comment_blocks, drawing_blocks
 from knowledge.ingestion.parsers.sheet_formats import Show, styles
 from knowledge.ingestion.parsers.sheet_regions import sheet_blocks, sheet_warnings
@@ -41,6 +41,13 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
         return xls.parse(source, context)
     with Package(source.path, context, root_name="workbook", usual_main="xl/workbook.xml") as package:
         return _Workbook(package, context).parsed()
+
+
+def grids(source: Source, context: ParseContext) -> list[tuple[Listed, Sheet]]:
+    """The filled cells of every sheet as they are shown, by row and column. Raises `ParseError` as `parse`."""
+    with Package(source.path, context, root_name="workbook", usual_main="xl/workbook.xml") as package:
+        book = _Workbook(package, context)
+        return book.grids()
 
 
 class _Workbook:
@@ -76,6 +83,16 @@ class _Workbook:
             title=properties.get("title", ""),
             metadata=properties,
         )
+
+    def grids(self) -> list[tuple[Listed, Sheet]]:
+        strings, shows = self._strings(), self._styles()
+        found = []
+        for listed in self._sheets():
+            stream = self._package.open(listed.part)
+            if stream is not None:
+                with stream:
+                    found.append((listed, read_sheet(stream, strings, shows, self._room)))
+        return found
 
     def _blocks(
         self, listed: Listed, strings: list[str], shows: list[Show | None], index: int, total: int

@@ -15,14 +15,21 @@ from knowledge.ingestion.split.shapes import Leaf, Passage, SplitSettings
 _CELL = re.compile(r"(?<!\\)\|")
 _QUESTION = re.compile(r"问题?|提问|标准问.*|標題|标题|q|questions?|query|ask|title", re.IGNORECASE)
 _ANSWER = re.compile(r"答案?|回答|解答|内容|回复|a|answers?|reply|response|content", re.IGNORECASE)
+_SIMILAR = re.compile(
+    r"相似问[题法]?.*|扩展问[题法]?.*|其他问法.*|similar[ _]?questions?\b.*|alternative[ _]?questions?\b.*",
+    re.IGNORECASE,
+)
+# A line break inside a cell, as Markdown writes it.
+_BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which cells of a row are the question and the answer; the others are `extra`, with their titles."""
+    """Which cells of a row are the question, the answer and other ways to ask; the rest is `extra`, with titles."""
 
     question: int
     answer: int
+    similar: tuple[int, ...]
     extra: tuple[tuple[int, str], ...]
 
 
@@ -72,8 +79,9 @@ def columns_of(head: Sequence[str], settings: SplitSettings) -> Columns:
         question = 0 if answer != 0 else min(1, len(titles) - 1)
     if answer is None or answer == question:
         answer = next((i for i in range(len(titles)) if i != question), question)
-    extra = tuple((i, title) for i, title in enumerate(titles) if i not in (question, answer))
-    return Columns(question, answer, extra)
+    similar = tuple(i for i, title in enumerate(titles) if i not in (question, answer) and _SIMILAR.fullmatch(title))
+    extra = tuple((i, title) for i, title in enumerate(titles) if i not in (question, answer, *similar))
+    return Columns(question, answer, similar, extra)
 
 
 def question_passages(
@@ -91,11 +99,12 @@ def question_passages(
         start, end = parts[0].start, parts[-1].end
         cells = cells_of(text[start:end])
         question, answer = _cell(cells, columns.question), _cell(cells, columns.answer)
+        similar = [_cell(cells, index) for index in columns.similar]
         more = [f"{title}: {_cell(cells, index)}" for index, title in columns.extra if _cell(cells, index)]
-        whole = "\n".join(piece for piece in (question, answer, *more) if piece)
+        whole = "\n".join(piece for piece in (question, *similar, answer, *more) if piece)
         if not whole:
             continue
-        questions = tuple(piece for piece in question.split("\n") if piece.strip())
+        questions = tuple(piece for text in (question, *similar) for piece in text.split("\n") if piece.strip())
         for piece in _pieces(whole, measure):
             ordinal = len(passages)
             count = measure.full([piece])[0]
@@ -106,7 +115,7 @@ def question_passages(
 
 
 def _cell(cells: Sequence[str], index: int) -> str:
-    return cells[index] if index < len(cells) else ""
+    return _BREAK.sub("\n", cells[index]) if index < len(cells) else ""
 
 
 def _pieces(whole: str, measure: Measure) -> list[str]:
