@@ -94,7 +94,7 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         return []
     if permitted.leaves <= SMALL:
         detail |= {"plan": "all permitted leaves", "exact": True}
-        return _scored_all(permitted, query, k)
+        return exhaustive(permitted, query, k)
     found: list[Candidate] = []
     before: tuple[tuple[str, ...], ...] | None = None
     for last, budget in zip((False, True), ROUNDS, strict=True):
@@ -236,7 +236,7 @@ _LEAF = f"c.level = 'leaf' AND c.enabled AND c.parent_id NOT IN ({DISABLED_PASSA
 _COLUMNS = "c.id, c.parent_id, c.revision_id, c.words, c.lexemes"
 
 
-def _scored_all(permitted: Permitted, query: Query, k: int) -> list[Candidate]:
+def exhaustive(permitted: Permitted, query: Query, k: int) -> list[Candidate]:
     """Every permitted leaf that matches: read from the revisions' index (`IS TRUE` is never answered by GIN)."""
     matched = (
         f"SELECT {_COLUMNS}, p.base_id FROM permitted p JOIN knowledge_chunk c ON c.revision_id = p.revision_id "  # noqa: S608
