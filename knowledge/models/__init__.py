@@ -4,6 +4,7 @@ from knowledge.models.background import Archive, Batch, BatchItem
 from knowledge.models.bases import Grant, KnowledgeBase, Role
 from knowledge.models.chunks import Chunk, ChunkVector, ChunkVersion
 from knowledge.models.documents import Attempt, Document, Revision, StoredImage
+from knowledge.models.pictures import PicturePlace, RecognisedText
 from knowledge.models.queries import QueryRecord
 from knowledge.models.sources import Origin, Source, SourcePage, SourceRun, Upload
 from knowledge.models.statistics import BaseTerm, RevisionTerms
@@ -22,7 +23,9 @@ __all__ = [
     "Grant",
     "KnowledgeBase",
     "Origin",
+    "PicturePlace",
     "QueryRecord",
+    "RecognisedText",
     "Revision",
     "RevisionTerms",
     "Role",

@@ -127,7 +127,9 @@ class Revision(PublicId):
     token_count = models.PositiveBigIntegerField(default=0, editable=False)
     # Vectors of revisions that were left long ago are cleaned up; going back to such a one means re-indexing.
     vectors_kept = models.BooleanField(default=True, editable=False)
+    # Names of kept outputs: the text that offsets point into, and the same as the parser gave it.
     parsed_key = models.CharField(max_length=64, blank=True, editable=False)
+    raw_key = models.CharField(max_length=64, blank=True, editable=False)
     space = models.ForeignKey("gateway.EmbeddingSpace", models.PROTECT, null=True, related_name="+", editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("created by")
@@ -209,13 +211,21 @@ class Attempt(models.Model):
 
 
 class StoredImage(PublicId):
-    """A picture inside a revision, served only through the permission-checked address of its document."""
+    """A picture inside a revision, served only through the permission-checked address of its document.
+
+    Its bytes are stored once in a base (`knowledge/images/keeping.py`). `width` and `height` are pixels,
+    `size` bytes; 0 when not known. Without `thumbnail` the picture itself is small enough.
+    """
 
     revision = models.ForeignKey(Revision, models.CASCADE, related_name="images")
     key = models.CharField(max_length=64)
     file = models.CharField(max_length=200)
     mime = models.CharField(max_length=60)
     alt = models.TextField(blank=True)
+    thumbnail = models.CharField(max_length=200, blank=True)
+    width = models.PositiveIntegerField(default=0)
+    height = models.PositiveIntegerField(default=0)
+    size = models.PositiveBigIntegerField(default=0)
 
     class Meta:
         verbose_name = _("image")
