@@ -9,9 +9,9 @@ from __future__ import annotations
 from django.db.models import Case, Exists, F, Func, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Now
 
-from knowledge.models import Chunk, Document, Grant, KnowledgeBase, Revision, Role, Source, Upload
+from knowledge.models import Archive, Batch, Chunk, Document, Grant, KnowledgeBase, Revision, Role, Source, Upload
 from portal.kernel.errors import Denied, NotFound
-from portal.kernel.models import Membership
+from portal.kernel.models import Membership, User
 from portal.kernel.principal import Principal
 
 ORDER = (Role.VIEWER, Role.EDITOR, Role.OWNER)
@@ -109,6 +109,20 @@ def visible_sources(principal: Principal, at_least: Role = Role.EDITOR) -> Query
     return Source.objects.filter(base__in=visible_bases(principal, at_least))
 
 
+def visible_batches(principal: Principal) -> QuerySet[Batch]:
+    """The batches of the bases that the asker may edit: they name documents, and what went wrong with them."""
+    return Batch.objects.filter(base__in=visible_bases(principal, Role.EDITOR))
+
+
+def visible_archives(principal: Principal) -> QuerySet[Archive]:
+    """The exports of the bases that the asker manages, and the imports that they started themselves."""
+    exports = Q(kind=Archive.Kind.EXPORT, base__in=visible_bases(principal, Role.OWNER))
+    if not principal.has("kb:manage") or principal.base_ids is not None:
+        return Archive.objects.filter(exports)
+    own = Q(kind=Archive.Kind.IMPORT, created_by_id=principal.user_id, workspace_id=principal.workspace_id)
+    return Archive.objects.filter(Exists(_memberships(principal)), exports | own)
+
+
 def closed_bases(principal: Principal) -> QuerySet[KnowledgeBase]:
     """Of the bases of the workspace, deleted ones too, those whose names and words stay hidden even from an admin.
 
@@ -182,6 +196,40 @@ def access_source(principal: Principal, uid: str, at_least: Role = Role.EDITOR) 
         raise NotFound(_NOT_FOUND)
     _require(principal, source.base, at_least)
     return source
+
+
+def access_batch(principal: Principal, uid: str) -> Batch:
+    """The batch with this uid, its base at hand. `NotFound` when absent or hidden."""
+    batch = visible_batches(principal).select_related("base", "created_by", "undoes").filter(uid=uid).first()
+    if batch is None:
+        raise NotFound(_NOT_FOUND)
+    return batch
+
+
+def access_archive(principal: Principal, uid: str) -> Archive:
+    """The export or import with this uid, its base at hand. `NotFound` when absent or hidden."""
+    archive = visible_archives(principal).select_related("base", "created_by").filter(uid=uid).first()
+    if archive is None:
+        raise NotFound(_NOT_FOUND)
+    return archive
+
+
+def editors_of(base: KnowledgeBase) -> QuerySet[User]:
+    """The people who may edit a base: `visible_bases(…, EDITOR)` read from its other end."""
+    live = Grant.objects.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()), base=base)
+    granting = live.filter(role__in=(Role.EDITOR, Role.OWNER))
+    departments = list(granting.filter(department__isnull=False).values_list("department_id", flat=True))
+    members = Q(user__in=granting.filter(user__isnull=False).values("user"))
+    members |= Q(department__lineage__overlap=departments)
+    if not base.sensitive:
+        members |= Q(role=Membership.Role.ADMIN)
+    found = Membership.objects.filter(members, workspace_id=base.workspace_id, user__is_active=True)
+    return User.objects.filter(pk__in=found.values("user")).order_by("display_name", "username")
+
+
+def may_edit(user: User, base: KnowledgeBase) -> bool:
+    """Whether a person, at their own browser, may edit a base."""
+    return editors_of(base).filter(pk=user.pk).exists()
 
 
 def _require(principal: Principal, base: KnowledgeBase, at_least: Role) -> None:

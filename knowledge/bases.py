@@ -58,6 +58,18 @@ def _free(principal: Principal, name: str, besides: KnowledgeBase | None = None)
     return cleaned
 
 
+def free_name(principal: Principal, name: str) -> str:
+    """The name, with a number when a base that the asker sees has it already."""
+    cleaned = " ".join(name.split())[:190]
+    candidate, number = cleaned, 1
+    while True:
+        try:
+            return _free(principal, candidate)
+        except Conflict:
+            number += 1
+            candidate = f"{cleaned} ({number})"
+
+
 @transaction.atomic
 def describe(
     principal: Principal,

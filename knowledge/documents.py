@@ -7,14 +7,18 @@ from datetime import date, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from knowledge import lifecycle, statistics, storage
+from knowledge import tags as vocabulary
+from knowledge.access import may_edit
+from knowledge.images import keeping
 from knowledge.intake import clean_path
 from knowledge.models import ChunkVector, Document, Revision
 from portal.kernel import audit, events
 from portal.kernel.errors import Conflict, Invalid
+from portal.kernel.models import User
 from portal.kernel.principal import Principal
 
 
@@ -81,7 +85,10 @@ def purge(principal: Principal | None, document: Document) -> None:
     row = Document.objects.select_for_update().select_related("base").get(pk=document.pk)
     if row.deleted_at is None:
         raise Conflict("Only a document in the recycle bin can be deleted for good.", code="not_deleted")
-    files = set(row.revisions.values_list("file", flat=True))
+    revisions = list(row.revisions.values_list("pk", "file", "parsed_key", "raw_key"))
+    files = {name for _, name, *_ in revisions}
+    outputs = {key for _, _, *keys in revisions for key in keys if key}
+    pictures = keeping.names_of(pk for pk, *_ in revisions)
     audit.record(
         principal,
         "document.purge",
@@ -92,14 +99,19 @@ def purge(principal: Principal | None, document: Document) -> None:
     )
     base_uid, uid = row.base.uid, row.uid
     row.delete()
-    transaction.on_commit(lambda: _delete_unused(files), robust=True)
+    transaction.on_commit(lambda: _delete_unused(files, outputs), robust=True)
+    transaction.on_commit(lambda: keeping.forget_unused(pictures), robust=True)
     events.publish(f"base:{base_uid}", {"type": "document.changed", "doc": uid})
 
 
-def _delete_unused(files: set[str]) -> None:
+def _delete_unused(files: set[str], outputs: set[str]) -> None:
+    """Delete stored files, and what was read in them, that no revision has any more."""
     used = set(Revision.objects.filter(file__in=files).values_list("file", flat=True))
     for name in files - used:
         storage.delete_file(name)
+    kept = Revision.objects.filter(Q(parsed_key__in=outputs) | Q(raw_key__in=outputs))
+    for key in outputs - {key for row in kept.values_list("parsed_key", "raw_key") for key in row}:
+        storage.delete_output(key)
 
 
 @transaction.atomic
@@ -112,21 +124,26 @@ def describe(
     tags: Sequence[str] | None = None,
     review_date: date | None = None,
     clear_review_date: bool = False,
+    owner: User | None = None,
+    clear_owner: bool = False,
 ) -> Document:
-    """Change what a document is called, where it lies and how it is tagged; None leaves a field as it is.
+    """Change what a document is called, where it lies, how it is tagged, who looks after it; None leaves a field.
 
     The identity (source key) follows name and folder, so that the next upload to that place revises it.
     """
     row = Document.objects.select_for_update().select_related("base").get(pk=document.pk)
-    before = {"name": row.name, "folder": row.folder, "tags": row.tags}
+    before = {name: getattr(row, name) for name in ("name", "folder", "tags")}
+    before |= {"review_date": str(row.review_date or ""), "owner": str(row.owner or "")}
     if name is not None:
         row.name = clean_path(name)[1]
     if folder is not None:
         row.folder = clean_path(f"{folder}/x")[0]
     if tags is not None:
-        row.tags = clean_tags(tags)
+        row.tags = vocabulary.adopt(row.base_id, tags, by=principal.user_id)
     if review_date is not None or clear_review_date:
-        row.review_date = review_date
+        row.review_date, row.review_told = review_date, ""
+    if owner is not None or clear_owner:
+        row.owner = responsible(row, owner)
     row.source_key = f"{row.folder}/{row.name}" if row.folder else row.name
     taken = Document.objects.filter(base=row.base, source_key=row.source_key, deleted_at__isnull=True)
     if taken.exclude(pk=row.pk).exists():
@@ -137,12 +154,11 @@ def describe(
     return row
 
 
-def clean_tags(tags: Sequence[str]) -> list[str]:
-    """Trimmed, without empties and repetitions, order kept; at most 30 of at most 60 characters."""
-    kept = list(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
-    if len(kept) > 30 or any(len(tag) > 60 for tag in kept):
-        raise Invalid("A document takes at most 30 tags of at most 60 characters.", code="tags_invalid")
-    return kept
+def responsible(document: Document, person: User | None) -> User | None:
+    """The person, when they may edit the document: a reminder is of no use to anybody else."""
+    if person is not None and not may_edit(person, document.base):
+        raise Invalid("%(person)s may not edit this base.", code="owner_may_not_edit", person=str(person))
+    return person
 
 
 def empty_recycle_bin() -> int:

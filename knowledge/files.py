@@ -26,7 +26,7 @@ def download(revision: Revision) -> FileResponse:
         filename=revision.file_name,
         content_type="application/octet-stream" if revision.mime in TEXTS else revision.mime,
     )
-    return _guarded(response)
+    return guarded(response)
 
 
 def image(revision: Revision, key: str) -> FileResponse:
@@ -41,10 +41,11 @@ def image(revision: Revision, key: str) -> FileResponse:
         filename=f"{key[:12]}",
         content_type=row.mime if safe else "application/octet-stream",
     )
-    return _guarded(response)
+    return guarded(response)
 
 
-def _guarded(response: FileResponse) -> FileResponse:
+def guarded(response: FileResponse) -> FileResponse:
+    """The response with a policy under which nothing of it runs."""
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"

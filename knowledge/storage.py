@@ -23,11 +23,15 @@ from django.utils import timezone
 from portal.kernel.models import new_uid
 
 
-def save_file(path: Path) -> str:
-    """Keep the bytes of a local file; returns their stored name."""
-    name = f"documents/{timezone.now():%Y/%m}/{new_uid()}"
+def new_name(folder: str = "documents") -> str:
+    """A name that nothing is stored under."""
+    return f"{folder}/{timezone.now():%Y/%m}/{new_uid()}"
+
+
+def save_file(path: Path, name: str = "") -> str:
+    """Keep the bytes of a local file (under a name from `new_name`); returns their stored name."""
     with path.open("rb") as stream:
-        return default_storage.save(name, File(stream))
+        return default_storage.save(name or new_name(), File(stream))
 
 
 def save_bytes(folder: str, data: bytes) -> str:
@@ -35,6 +39,11 @@ def save_bytes(folder: str, data: bytes) -> str:
     digest = hashlib.sha256(data).hexdigest()
     name = f"{folder}/{digest[:2]}/{digest}"
     return name if default_storage.exists(name) else default_storage.save(name, ContentFile(data))
+
+
+def exists(name: str) -> bool:
+    """Whether bytes are stored under a name."""
+    return default_storage.exists(name)
 
 
 def delete_file(name: str) -> None:
@@ -78,6 +87,12 @@ def write_output(key: str, value: dict[str, Any]) -> None:
     if not default_storage.exists(name):
         data = gzip.compress(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"), compresslevel=3)
         default_storage.save(name, ContentFile(data))
+
+
+def delete_output(key: str) -> None:
+    """Forget a stage output; an absent one is no error."""
+    if key:
+        default_storage.delete(_output_name(key))
 
 
 def read_output(key: str) -> dict[str, Any] | None:

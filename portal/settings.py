@@ -88,6 +88,7 @@ ARCHWAY: dict[str, Any] = {
     "EXPORT_HOURS": _number("ARCHWAY_EXPORT_HOURS", 72),
     "MAX_BODY_BYTES": _number("ARCHWAY_MAX_BODY_KB", 2048) * 1024,
     "MAX_UPLOAD_BATCH": _number("ARCHWAY_MAX_UPLOAD_BATCH", 200),
+    "MAX_FOLDER_FILES": _number("ARCHWAY_MAX_FOLDER_FILES", 5000),
     # Uploads in pieces that have not ended: bytes a person, bytes of all people, and hours until they are forgotten.
     "OPEN_UPLOAD_BYTES": _number("ARCHWAY_OPEN_UPLOADS_MB", 1024) * 1024 * 1024,
     "ALL_UPLOAD_BYTES": _number("ARCHWAY_ALL_UPLOADS_MB", 10_240) * 1024 * 1024,
@@ -104,11 +105,25 @@ ARCHWAY: dict[str, Any] = {
     "SLICE_SECONDS": 5.0,
     "PARSE_MEMORY_MB": _number("ARCHWAY_PARSE_MEMORY_MB", 1200),
     "PARSE_SECONDS": _number("ARCHWAY_PARSE_SECONDS", 300),
+    # Pictures that are kept of one document.
+    "MAX_PICTURES": _number("ARCHWAY_MAX_PICTURES", 500),
+    "MAX_PICTURE_BYTES": _number("ARCHWAY_MAX_PICTURES_MB", 64) * 1024 * 1024,
+    # Text recognition (the extra `ocr`): memory of its process, seconds a page, and how much of one document.
+    "OCR_MEMORY_MB": _number("ARCHWAY_OCR_MEMORY_MB", 2048),
+    "OCR_PAGE_SECONDS": _number("ARCHWAY_OCR_PAGE_SECONDS", 60),
+    "OCR_MAX_PAGES": _number("ARCHWAY_OCR_MAX_PAGES", 500),
+    "OCR_MAX_PICTURES": _number("ARCHWAY_OCR_MAX_PICTURES", 200),
+    # LibreOffice, for old Office files; empty: found in the search path.
+    "SOFFICE": _env("ARCHWAY_SOFFICE"),
+    "CONVERT_MEMORY_MB": _number("ARCHWAY_CONVERT_MEMORY_MB", 3072),
+    "CONVERT_SECONDS": _number("ARCHWAY_CONVERT_SECONDS", 120),
     "RECYCLE_DAYS": _number("ARCHWAY_RECYCLE_DAYS", 30),
     "QUERY_LOG_DAYS": _number("ARCHWAY_QUERY_LOG_DAYS", 90),
     "RATE_PER_PERSON": _number("ARCHWAY_RATE_PER_PERSON", 600),
     "RATE_PER_ADDRESS": _number("ARCHWAY_RATE_PER_ADDRESS", 1200),
     "RATE_SIGN_IN": _number("ARCHWAY_RATE_SIGN_IN", 10),
+    # Uses of one secret within an hour that are never worth an alert.
+    "REVEALS_PER_HOUR": _number("ARCHWAY_REVEALS_PER_HOUR", 500),
     # The variable that holds the master key (never the key: settings are shown on error pages).
     "MASTER_KEY_VARIABLE": "ARCHWAY_MASTER_KEY" if _env("ARCHWAY_MASTER_KEY") else "",
     "MASTER_KEY_FILE": _env("ARCHWAY_MASTER_KEY_FILE"),
@@ -253,6 +268,16 @@ CELERY_BEAT_SCHEDULE = {
     "sweep-background": {"task": "knowledge.tasks.sweep_background", "schedule": 15.0, "options": {"expires": 15}},
     "remind-reviews": {"task": "knowledge.tasks.remind_reviews", "schedule": 3600.0, "options": {"expires": 3600}},
     "clean-up": {"task": "knowledge.tasks.clean_up", "schedule": 600.0, "options": {"expires": 600}},
+    "watch-credentials": {
+        "task": "portal.kernel.tasks.watch_credentials",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "check-credentials": {
+        "task": "portal.kernel.tasks.check_credentials",
+        "schedule": 21_600.0,
+        "options": {"expires": 3600},
+    },
     "seal-audit": {"task": "portal.kernel.tasks.seal_audit", "schedule": 1.0, "options": {"expires": 1}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat-schedule")

@@ -1,4 +1,4 @@
-"""Buttons of the document list: one verb on one row, or on many with a stated scope."""
+"""Buttons of the document list: one verb on one row. Many at once: `batch_pages`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
-from django.utils.translation import gettext, gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST
 
 from knowledge import documents as verbs
 from knowledge import lifecycle
-from knowledge.access import access_base, visible_documents
 from knowledge.models import Document, KnowledgeBase, Role
 from knowledge.pages import frame, listing
 from knowledge.pages.document_list import row_context
@@ -22,9 +21,6 @@ from portal.kernel.errors import ArchwayError, Conflict, Invalid
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import back, is_htmx, say, signed_in
 from portal.kernel.principal import Principal
-
-# One request changes at most so many documents; each is a transaction of its own.
-MOST_AT_ONCE = 2_000
 
 
 def _newest(document: Document) -> Any:
@@ -110,84 +106,3 @@ def _gone(request: PortalRequest, principal: Principal, base: KnowledgeBase, doc
     undo = {"ids": [document.uid], "text": frame.moved_to_bin(1, document.name)}
     response.headers["HX-Trigger"] = json.dumps({"archway:undo": undo})
     return response
-
-
-# -- many at once ---------------------------------------------------------------------------------
-
-
-def _tagger(data: QueryDict) -> Callable[[Principal, Document], None]:
-    tags = [tag.strip()[:60] for tag in data.get("tag", "").replace("，", ",").split(",") if tag.strip()]
-    if not tags:
-        raise Invalid("Write the tag first.", code="tag_missing")
-    drop = data.get("verb") == "untag"
-
-    def tag(principal: Principal, document: Document) -> None:
-        kept = [one for one in document.tags if one not in tags] if drop else [*document.tags, *tags]
-        if kept != document.tags:
-            verbs.describe(principal, document, tags=kept)
-
-    return tag
-
-
-def _verb(name: str) -> Callable[[Principal, Document], None]:
-    if name not in VERBS:
-        raise Invalid("Choose what to do with the documents.", code="verb_unknown")
-    return VERBS[name].act
-
-
-@require_POST
-@signed_in
-def bulk(request: PortalRequest, principal: Principal, base: str) -> HttpResponse:
-    """One verb on the ticked documents (`scope=ids`), or on all that a filter matches but some (`scope=all`)."""
-    home = access_base(principal, base, Role.EDITOR)
-    verb = request.POST.get("verb", "")
-    try:
-        act_on = _tagger(request.POST) if verb in {"tag", "untag"} else _verb(verb)
-        chosen = list(selected(principal, home, request.POST)[: MOST_AT_ONCE + 1])
-        if len(chosen) > MOST_AT_ONCE:
-            raise Invalid("Choose at most %(n)s documents at once.", code="too_many", n=MOST_AT_ONCE)
-    except (Conflict, Invalid) as error:
-        frame.keep_problem(request, error)
-        return back(request, f"/bases/{home.uid}/documents/")
-    done: list[Document] = []
-    problems: list[str] = []
-    for document in chosen:
-        try:
-            act_on(principal, document)
-            done.append(document)
-        except ArchwayError as error:
-            problems.append(f"{document.name}: {error.sentence()}")
-    _say_outcome(request, home, verb, done, problems)
-    return back(request, f"/bases/{home.uid}/documents/")
-
-
-def selected(principal: Principal, base: KnowledgeBase, data: QueryDict) -> Any:
-    """The documents that a bulk form names. `Conflict` when more match now than the person was shown."""
-    rows = visible_documents(principal, Role.EDITOR).filter(base=base).select_related("base", "active_revision")
-    if data.get("scope") != "all":
-        return rows.filter(uid__in=data.getlist("ids"))
-    filters = listing.Filters.of(QueryDict(data.get("filter", "")))
-    matching = listing.matching(principal, base, filters)
-    expected = data.get("expected", "")
-    if not expected.isdecimal() or matching.count() > int(expected[:9]):
-        raise Conflict(
-            "More documents match now than when you chose them; look at the list again.", code="list_changed"
-        )
-    excluded = data.getlist("exclude")
-    return rows.filter(pk__in=matching.exclude(uid__in=excluded).order_by().values("pk"))
-
-
-def _say_outcome(
-    request: PortalRequest, base: KnowledgeBase, verb: str, done: list[Document], problems: list[str]
-) -> None:
-    if done and verb == "delete":
-        text = frame.moved_to_bin(len(done), done[0].name)
-        frame.keep_undo(request, base, [document.uid for document in done], text)
-    elif done:
-        say(request, ngettext("Done for %(n)s document", "Done for %(n)s documents", len(done)) % {"n": len(done)})
-    elif not problems:
-        problems = [gettext("No document was chosen.")]
-    if len(problems) > 10:
-        more = len(problems) - 10
-        problems = [*problems[:10], ngettext("And %(n)s more.", "And %(n)s more.", more) % {"n": more}]
-    frame.keep_problems(request, problems)

@@ -12,14 +12,17 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from redis.exceptions import RedisError
 
 from knowledge import documents as verbs
-from knowledge.access import access_base, access_deleted_document, deleted_documents, visible_documents
+from knowledge import selection, tags
+from knowledge.access import access_base, access_deleted_document, visible_documents
 from knowledge.models import Document, KnowledgeBase, Role
 from knowledge.pages import listing
+from knowledge.pages.batch_notice import batch_notice
 from knowledge.pages.frame import PROBLEMS, base_frame, keep_problem, open_document, pop_undo
 from knowledge.pages.upload_rules import upload_rules
 from portal.kernel import events
 from portal.kernel.errors import ArchwayError, NotFound
 from portal.kernel.middleware import PortalRequest
+from portal.kernel.models import User
 from portal.kernel.pages import page_of, say, signed_in
 from portal.kernel.principal import Principal
 
@@ -44,17 +47,22 @@ def base_home(request: PortalRequest, principal: Principal, base: str) -> HttpRe
 @require_safe
 @signed_in
 def document_list(request: PortalRequest, principal: Principal, base: str) -> HttpResponse:
-    """The page at `/bases/{b}/documents/?q=&state=&tag=&folder=&sort=&page=&size=`."""
+    """The page at `/bases/{b}/documents/?q=&state=&tag=&type=&changed=&review=&owner=&folder=&sort=&page=&size=`."""
     row = access_base(principal, base)
     topic, seq = following(row)
     frame = base_frame(row, "documents")
-    filters = listing.Filters.of(request.GET)
-    page = page_of(request, listing.matching(principal, row, filters).select_related("active_revision"))
+    filters = selection.Filters.of(request.GET)
+    page = page_of(request, selection.matching(principal, row, filters).select_related("active_revision", "owner"))
     context = {
         **frame,
         "filters": filters,
-        "states": listing.STATES,
-        "sorts": listing.SORT_LABELS,
+        "states": selection.STATES,
+        "sorts": selection.SORT_LABELS,
+        "types": selection.TYPES,
+        "ages": selection.CHANGED,
+        "reviews": selection.REVIEWS,
+        "tags": tags.vocabulary(row),
+        "owner_name": owner_name(principal, filters.owner),
         "page": page,
         "rows": listing.as_rows(page.object_list, can_edit=frame["can_edit"], seq=seq),
         "folders": [] if filters.narrows or page.number > 1 else listing.folders(principal, row, filters.folder),
@@ -64,17 +72,29 @@ def document_list(request: PortalRequest, principal: Principal, base: str) -> Ht
         "after": seq,
         "problems": request.session.pop(PROBLEMS, []),
         "undo": pop_undo(request, row),
+        "last_batch": batch_notice(principal, request, row),
         "here": request.get_full_path(),
         **upload_rules(),
     }
     return render(request, "knowledge/documents.html", context)
 
 
+def owner_name(principal: Principal, owner: str) -> str:
+    """Whom the filter "responsible" names; empty when it names nobody of this workspace."""
+    if owner == selection.NOBODY:
+        return gettext("Nobody")
+    if owner == selection.ME:
+        return gettext("Me")
+    people = User.objects.filter(uid=owner, memberships__workspace_id=principal.workspace_id) if owner else None
+    person = people.first() if people is not None else None
+    return str(person) if person else ""
+
+
 def row_context(principal: Principal, base: KnowledgeBase, document: Document, **more: Any) -> dict[str, Any]:
     """Context of one row as a fragment, with the counters that go out of band."""
     _, seq = following(base)
     frame = base_frame(base, "documents")
-    found = listing.with_newest(visible_documents(principal).filter(pk=document.pk)).select_related("active_revision")
+    found = selection.with_newest(visible_documents(principal).filter(pk=document.pk)).select_related("active_revision")
     rows = listing.as_rows(found, can_edit=frame["can_edit"], seq=seq)
     if not rows:
         raise NotFound("Not found, or you don't have access.")
@@ -82,7 +102,7 @@ def row_context(principal: Principal, base: KnowledgeBase, document: Document, *
         **frame,
         "row": rows[0],
         "counts": listing.counts(principal, base),
-        "filters": listing.Filters(),
+        "filters": selection.Filters(),
         **more,
     }
 
@@ -102,7 +122,7 @@ def document_row(request: PortalRequest, principal: Principal, base: str, docume
 def recycle_bin(request: PortalRequest, principal: Principal, base: str) -> HttpResponse:
     """The page at `/bases/{b}/recycle-bin/`."""
     row = access_base(principal, base, Role.EDITOR)
-    rows = deleted_documents(principal).filter(base=row).order_by("-deleted_at", "pk")
+    rows = selection.binned(principal, row)
     context = {
         **base_frame(row, "documents"),
         "page": page_of(request, rows),

@@ -1,166 +1,24 @@
-"""Which documents a list shows: filter, folder, order, as they stand in the address. Page, row and bulk share it."""
+"""What the list of a base's documents shows besides the filters (`knowledge/selection.py`): folders, counts, rows."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypedDict
-from urllib.parse import urlencode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
-from django.http import QueryDict
-from django.utils import timezone
-from django.utils.translation import gettext_lazy
+from django.db.models import Count, Q
 
-from knowledge import lifecycle, worklist
+from knowledge import lifecycle, review_dates, worklist
 from knowledge.access import visible_documents
 from knowledge.models import Document, KnowledgeBase, Revision
+from knowledge.selection import needs_attention, stuck, with_newest
 from portal.kernel.principal import Principal
 
 if TYPE_CHECKING:
-    from django_stubs_ext import WithAnnotations
+    from knowledge.selection import Listed
 
 Status = Revision.Status
-ATTENTION, RUNNING, STUCK, OFF = "attention", "running", "stuck", "off"
-STATES: tuple[tuple[str, Any], ...] = (
-    (ATTENTION, gettext_lazy("Need attention")),
-    (RUNNING, gettext_lazy("In progress")),
-    (STUCK, gettext_lazy("Stuck")),
-    *((str(value), label) for value, label in Status.choices),
-    (OFF, gettext_lazy("Disabled")),
-)
-
-
-class Newest(TypedDict):
-    """What `with_newest` adds to each document."""
-
-    newest_id: int | None
-    newest_status: str
-    newest_beat: datetime | None
-
-
-if TYPE_CHECKING:
-    Listed = WithAnnotations[Document, Newest]
-
-# Sort key -> expressions; a leading minus in the address turns them around.
-SORTS = {"name": ("name", "pk"), "updated": ("updated_at", "pk"), "state": ("newest_status", "name", "pk")}
-SORT_LABELS: tuple[tuple[str, Any], ...] = (
-    ("-updated", gettext_lazy("Last changed")),
-    ("updated", gettext_lazy("Longest unchanged")),
-    ("name", gettext_lazy("Name, A–Z")),
-    ("-name", gettext_lazy("Name, Z–A")),
-    ("state", gettext_lazy("State")),
-)
-DEFAULT_SORT = "-updated"
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """What the address asks for; nonsense counts as absent."""
-
-    query: str = ""
-    state: str = ""
-    tag: str = ""
-    folder: str = ""
-    sort: str = DEFAULT_SORT
-
-    @classmethod
-    def of(cls, data: QueryDict) -> Filters:
-        def text(name: str, limit: int) -> str:
-            return " ".join(data.get(name, "").replace("\x00", "").split())[:limit]
-
-        state, sort = data.get("state", ""), data.get("sort", "")
-        return cls(
-            query=text("q", 200),
-            state=state if state in dict(STATES) else "",
-            tag=text("tag", 60),
-            folder=data.get("folder", "").replace("\x00", "").strip("/")[:800],
-            sort=sort if sort.removeprefix("-") in SORTS else DEFAULT_SORT,
-        )
-
-    @property
-    def narrows(self) -> bool:
-        """Whether anything but the folder is asked for."""
-        return bool(self.query or self.state or self.tag)
-
-    def encoded(self, **changes: str) -> str:
-        """As a query string, defaults left out, from the first page on."""
-        wanted = replace(self, **changes)
-        values = {
-            "q": wanted.query,
-            "state": wanted.state,
-            "tag": wanted.tag,
-            "folder": wanted.folder,
-            "sort": "" if wanted.sort == DEFAULT_SORT else wanted.sort,
-        }
-        return urlencode({name: value for name, value in values.items() if value})
-
-    def _toggled(self, column: str) -> str:
-        return f"-{column}" if self.sort == column else column
-
-    @property
-    def sort_name(self) -> str:
-        """The order after a press on the header of the column "name"; the others likewise."""
-        return self._toggled("name")
-
-    @property
-    def sort_state(self) -> str:
-        return self._toggled("state")
-
-    @property
-    def sort_updated(self) -> str:
-        return "updated" if self.sort == "-updated" else "-updated"
-
-
-def with_newest(rows: QuerySet[Document]) -> QuerySet[Listed]:
-    """Each document with `newest_id`, `newest_status` and `newest_beat` of its newest revision."""
-    newest = Revision.objects.filter(document=OuterRef("pk")).order_by("-number")
-    return rows.annotate(
-        newest_id=Subquery(newest.values("pk")[:1]),
-        newest_status=Subquery(newest.values("status")[:1]),
-        newest_beat=Subquery(newest.values("heartbeat_at")[:1]),
-    )
-
-
-def _stuck() -> Q:
-    limit = timezone.now() - lifecycle.stuck_after()
-    return Q(newest_status__in=lifecycle.RUNNING, newest_beat__lt=limit)
-
-
-def needs_attention() -> Q:
-    """On documents `with_newest`: failed, empty, waiting for a review, or stuck (the rule of `worklist`)."""
-    return Q(newest_status__in=[*worklist.FAILURES, Status.REVIEW]) | _stuck()
-
-
-def matching(principal: Principal, base: KnowledgeBase, filters: Filters) -> QuerySet[Listed]:
-    """The documents of the whole list, over all pages, in order."""
-    rows = with_newest(visible_documents(principal).filter(base=base))
-    if filters.query:
-        rows = rows.filter(Q(name__icontains=filters.query) | Q(folder__icontains=filters.query))
-    if filters.tag:
-        rows = rows.filter(tags__contains=[filters.tag])
-    if filters.folder:
-        rows = rows.filter(Q(folder=filters.folder) | Q(folder__startswith=f"{filters.folder}/"))
-    rows = _in_state(rows, filters.state)
-    keys = [F(key) for key in SORTS[filters.sort.removeprefix("-")]]
-    down = filters.sort.startswith("-")
-    return rows.order_by(*[key.desc() if down else key.asc() for key in keys])
-
-
-def _in_state(rows: QuerySet[Listed], state: str) -> QuerySet[Listed]:
-    if not state:
-        return rows
-    if state == OFF:
-        return rows.filter(enabled=False)
-    if state == ATTENTION:
-        return rows.filter(needs_attention())
-    if state == STUCK:
-        return rows.filter(_stuck())
-    if state == RUNNING:
-        return rows.filter(newest_status__in=lifecycle.OPEN).exclude(_stuck())
-    return rows.filter(newest_status=state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +56,17 @@ def trail(folder: str) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of a base's live documents: all, those that a search finds, those that need a person, those at work."""
+    """Of a base's live documents: all, those that a search finds, those that need a person, those at work.
+
+    `due` and `overdue` are reviews.
+    """
 
     total: int
     searchable: int
     attention: int
     running: int
+    due: int
+    overdue: int
 
 
 def counts(principal: Principal, base: KnowledgeBase) -> Counts:
@@ -212,10 +75,19 @@ def counts(principal: Principal, base: KnowledgeBase) -> Counts:
         total=Count("pk"),
         searchable=Count("pk", filter=worklist.searchable()),
         attention=Count("pk", filter=needs_attention()),
-        stuck=Count("pk", filter=_stuck()),
+        stuck=Count("pk", filter=stuck()),
         open=Count("pk", filter=Q(newest_status__in=lifecycle.OPEN)),
+        due=Count("pk", filter=review_dates.condition(review_dates.DUE)),
+        overdue=Count("pk", filter=review_dates.condition(review_dates.OVERDUE)),
     )
-    return Counts(found["total"], found["searchable"], found["attention"], running=found["open"] - found["stuck"])
+    return Counts(
+        total=found["total"],
+        searchable=found["searchable"],
+        attention=found["attention"],
+        running=found["open"] - found["stuck"],
+        due=found["due"],
+        overdue=found["overdue"],
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +98,11 @@ class Row:
     newest: Revision | None
     can_edit: bool
     seq: int
+
+    @property
+    def review(self) -> str:
+        """ "", "due" or "overdue"."""
+        return review_dates.state_of(self.document.review_date)
 
     @property
     def earlier_serves(self) -> bool:

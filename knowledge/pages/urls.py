@@ -5,7 +5,9 @@ from __future__ import annotations
 from django.urls import path
 
 from knowledge.pages import (
-    chunk_pages,
+    archive_pages,
+    batch_pages,
+    chunk_urls,
     document_actions,
     document_list,
     member_pages,
@@ -13,6 +15,7 @@ from knowledge.pages import (
     reader,
     revision_pages,
     setting_pages,
+    tag_pages,
     uploads,
 )
 
@@ -25,8 +28,22 @@ urlpatterns = [
     path(_DOCUMENTS, document_list.document_list, name="documents"),
     path(f"{_DOCUMENTS}upload/", uploads.upload, name="upload"),
     path(f"{_DOCUMENTS}upload/names/", uploads.names, name="upload-names"),
-    path(f"{_DOCUMENTS}bulk/", document_actions.bulk, name="documents-bulk"),
-    path(f"{_DOCUMENTS}restore/", document_list.restore, name="documents-restore"),
+    path(f"{_DOCUMENTS}bulk/", batch_pages.bulk, name="documents-bulk"),
+    path(f"{_DOCUMENTS}restore/", batch_pages.restore, name="documents-restore"),
+    path(f"{_BASE}batches/", batch_pages.batch_list, name="batches"),
+    path(f"{_BASE}batches/<str:batch>/", batch_pages.batch_page, name="batch"),
+    *[
+        path(f"{_BASE}batches/<str:batch>/{verb}/", batch_pages.act_on_batch, {"verb": verb})
+        for verb in batch_pages.BATCH_VERBS
+    ],
+    path(f"{_BASE}tags/", tag_pages.tags, name="tags"),
+    path(f"{_BASE}tags/change/", tag_pages.change, name="tags-change"),
+    path(f"{_BASE}archive/", archive_pages.exports, name="archive"),
+    path(f"{_BASE}archive/<str:archive>/file/", archive_pages.download, name="archive-file"),
+    path(f"{_BASE}archive/<str:archive>/cancel/", archive_pages.cancel_export, name="archive-cancel"),
+    path(f"{_BASE}archive/<str:archive>/delete/", archive_pages.delete_export, name="archive-delete"),
+    path("imports/", archive_pages.imports, name="imports"),
+    path("imports/<str:archive>/cancel/", archive_pages.cancel_import, name="import-cancel"),
     path(f"{_BASE}recycle-bin/", document_list.recycle_bin, name="recycle-bin"),
     path(f"{_BASE}recycle-bin/<str:document>/purge/", document_list.purge, name="document-purge"),
     path(f"{_BASE}members/", member_pages.members, name="members"),
@@ -41,8 +58,7 @@ urlpatterns = [
     path(f"{_DOCUMENT}original/", reader.original, name="document-original"),
     path(f"{_DOCUMENT}images/<str:key>/", reader.image, name="document-image"),
     path(f"{_DOCUMENT}pages/<int:number>.png", page_pictures.page_picture, name="document-page"),
-    path(f"{_DOCUMENT}chunks/", chunk_pages.chunks, name="document-chunks"),
-    *[path(f"{_DOCUMENT}chunks/{verb}/", chunk_pages.decide, {"verb": verb}) for verb in chunk_pages.VERBS],
+    *chunk_urls.urlpatterns,
     path(f"{_DOCUMENT}revisions/", revision_pages.revisions, name="document-revisions"),
     path(f"{_DOCUMENT}revisions/<int:number>/compare/", revision_pages.compare_revision, name="revision-compare"),
     *[

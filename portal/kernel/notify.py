@@ -23,8 +23,26 @@ SENTENCES: dict[str, str] = {
     "revision.failed": gettext_noop("%(document)s could not be processed: %(reason)s"),
     "revision.review": gettext_noop("%(document)s waits for your review."),
     "source.failed": gettext_noop("The web source %(source)s could not be synchronised: %(reason)s"),
+    "document.review_due": gettext_noop("%(document)s in %(base)s is due for review."),
+    "documents.review_due": gettext_noop("%(n)s documents in %(base)s are due for review."),
+    "document.review_overdue": gettext_noop("The review of %(document)s in %(base)s is overdue."),
+    "documents.review_overdue": gettext_noop("The review of %(n)s documents in %(base)s is overdue."),
+    "export.done": gettext_noop("The export of %(base)s is ready; it is kept for %(hours)s hours."),
+    "export.failed": gettext_noop("The export of %(name)s failed: %(reason)s"),
+    "import.done": gettext_noop("The archive was imported as %(base)s."),
+    "import.failed": gettext_noop("The import of %(name)s failed: %(reason)s"),
     "grant.added": gettext_noop("You were given access to %(base)s."),
     "grant.asked": gettext_noop("%(person)s asks for access to %(base)s: %(reason)s"),
+    "credential.unusual": gettext_noop(
+        "The secret %(credential)s was used %(count)s times within an hour; at most %(usual)s are usual."
+    ),
+    "credential.refused": gettext_noop("The secret %(credential)s was asked for and refused: %(code)s."),
+    "credential.unreadable": gettext_noop("The secret %(credential)s can not be opened any more; give it again."),
+    "credential.expiring": gettext_noop("The secret %(credential)s expires on %(date)s."),
+    "credential.expired": gettext_noop("The secret %(credential)s expired on %(date)s and is not used any more."),
+    "key_service.unusual": gettext_noop(
+        "The key service was asked %(count)s times within an hour; at most %(usual)s are usual."
+    ),
     "base.opened_by_admin": gettext_noop("%(person)s, an admin, opened the sensitive base %(base)s: %(reason)s"),
 }
 

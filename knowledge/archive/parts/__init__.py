@@ -1,0 +1,19 @@
+"""The table of parts, in the order in which they are read, checked and written: later ones name earlier ones' rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from knowledge.archive.contract import Part
+from knowledge.archive.parts import chunks, documents, images, origins, revisions, tags, vectors, versions
+
+PARTS: tuple[Part[Any], ...] = (
+    tags.PART,
+    documents.PART,
+    origins.PART,
+    revisions.PART,
+    images.PART,
+    chunks.PART,
+    versions.PART,
+    vectors.PART,
+)
