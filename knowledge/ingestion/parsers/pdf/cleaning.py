@@ -96,7 +96,31 @@ def clean_glyphs(glyphs: Glyphs) -> tuple[Glyphs, int]:
     keep = ~drop
     if not keep.all():
         glyphs = glyphs.take(np.flatnonzero(keep))
+    if is_rtl(code).any():
+        glyphs = _right_to_left(glyphs)
     return _without_doubles(glyphs), int(control.sum() + lone.sum())
+
+
+def _right_to_left(glyphs: Glyphs) -> Glyphs:
+    """Words of Hebrew and Arabic whose letters come in the order in which they stand from left to right, turned round.
+
+    PDFium turns most of them itself; those that a browser printed it turns twice.
+    """
+    rtl = is_rtl(glyphs.code) & (glyphs.frame == RIGHT)
+    joined = rtl[1:] & rtl[:-1] & (glyphs.line[1:] == glyphs.line[:-1]) & (glyphs.space[1:] == 0)
+    order = np.arange(len(glyphs))
+    space = glyphs.space.copy()
+    ends = np.flatnonzero(~np.concatenate([joined, [False]]))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    for first, last in zip(starts.tolist(), ends.tolist(), strict=True):
+        if last == first or not rtl[first]:
+            continue
+        steps = np.diff(glyphs.box[first : last + 1, 0])
+        if (steps > 0).sum() > 0.6 * len(steps):
+            order[first : last + 1] = order[first : last + 1][::-1]
+    if (order == np.arange(len(glyphs))).all():
+        return glyphs
+    return replace(glyphs.take(order), space=space)
 
 
 def _carry_spaces(space: NDArray[np.int8], drop: NDArray[np.bool_]) -> NDArray[np.int8]:

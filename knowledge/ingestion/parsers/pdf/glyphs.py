@@ -28,6 +28,7 @@ RIGHT, UP, LEFT, DOWN, SKEWED = range(5)
 NONE, GUESSED, TYPED = range(3)
 SKEW_DEGREES = 12.0
 BOLD_NAME = re.compile(r"bold|black|heavy|semibold|demi(?!light)|simhei|[-_,]B(?:d|$)", re.IGNORECASE)
+MIN_LEAN, MAX_LEAN = 0.05, 0.5
 FORCE_BOLD = 1 << 18
 MONO_NAME = re.compile(
     r"courier|mono(?!type)|nimbusmon|typewriter|inconsolata|lettergothic|consol|menlo"
@@ -183,7 +184,10 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
     origin = np.zeros((drawn, 2), np.float64)
     at = origin.ctypes.data
     deque(map(_origin_at, repeat(handle), seen, range(at, at + 16 * drawn, 16), range(at + 8, at + 16 * drawn, 16)), 0)
-    em, frame, bold, mono = _styles(handle, owner, visible, canvas.turns, fonts)
+    em, frame, bold, mono, slant = _styles(handle, owner, visible, canvas.turns, fonts)
+    if slant.any():  # the box of a letter that leans reaches over its neighbour, and hides the space before that
+        loose[:, 2] -= slant * np.maximum(loose[:, 1] - origin[:, 1], 0)  # left, top, right, bottom
+        loose[:, 0] += slant * np.maximum(origin[:, 1] - loose[:, 3], 0)
     x, y = canvas.points(origin[:, 0], origin[:, 1])
     origin[:, 0], origin[:, 1] = x.copy(), y.copy()
     breaks = np.cumsum((code == 0x0A) | (code == 0x0D))
@@ -218,8 +222,11 @@ def _styles(
     visible: NDArray[np.intp],
     turns: int,
     fonts: Faces,
-) -> tuple[Floats, NDArray[np.int8], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Font size in points, reading direction, bold and monospaced a glyph; asked once a run of one text object."""
+) -> tuple[Floats, NDArray[np.int8], NDArray[np.bool_], NDArray[np.bool_], Floats]:
+    """Font size in points, reading direction, bold, monospaced and slant a glyph; asked once a run of one text object.
+
+    Slant: how far letters that were made italic by leaning them move to the right for each point upwards.
+    """
     owners = owner[visible]
     changes = np.ones(len(owners), np.bool_)
     np.not_equal(owners[1:], owners[:-1], out=changes[1:])
@@ -232,7 +239,11 @@ def _styles(
     sizes = np.fromiter(map(_font_size_at, repeat(handle), firsts), np.float64, runs)
     faces = np.array([_face(value, fonts) for value in owners[starts].tolist()], np.bool_).reshape(runs, 2)
     a, b, c, d = (matrices[:, i].astype(np.float64) for i in range(4))
-    size = np.abs(sizes) * np.hypot(c, d)
+    along = np.hypot(a, b)
+    height = np.divide(np.abs(a * d - b * c), along, out=np.hypot(c, d), where=along > 0)
+    size = np.abs(sizes) * height
+    lean = np.where((np.abs(b) < 1e-3 * along) & (a * d > 0), c / np.where(d == 0, 1.0, d), 0.0)
+    lean[(lean < MIN_LEAN) | (lean > MAX_LEAN)] = 0.0
     angle = np.degrees(np.arctan2(b, a))
     quarter = np.round(angle / 90)
     frame = ((quarter.astype(np.int64) - turns) % 4).astype(np.int8)
@@ -240,7 +251,7 @@ def _styles(
     lengths = np.empty_like(starts)
     lengths[:-1], lengths[-1] = starts[1:] - starts[:-1], len(visible) - starts[-1]
     face = np.repeat(faces, lengths, axis=0)
-    return np.repeat(size, lengths), np.repeat(frame, lengths), face[:, 0], face[:, 1]
+    return np.repeat(size, lengths), np.repeat(frame, lengths), face[:, 0], face[:, 1], np.repeat(lean, lengths)
 
 
 def _face(text_object: int, known: Faces) -> tuple[bool, bool]:

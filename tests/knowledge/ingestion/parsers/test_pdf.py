@@ -209,3 +209,22 @@ def test_a_garbled_text_layer_is_not_indexed(tmp_path: Path) -> None:
     mapping = to_unicode_map({code: f"{0xE000 + code:04x}" for code in range(0x41, 0x5B)})
     rubbish = lines(72, 700, ["ABCDEFGHIJKLMNOPQRSTUVWXYZ"] * 3, font="F5")
     assert refusal(tmp_path, pdf([rubbish], to_unicode=mapping)) == "no_text"
+
+
+def test_a_space_after_letters_that_lean_is_kept(tmp_path: Path) -> None:
+    lean = "BT /F1 12 Tf 1 0 0.25 1 72 700 Tm (italic) Tj ET\n"
+    assert read(tmp_path, pdf([lean + text(99.4, 700, "words", 12)])).text == "italic words"
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        "BT /F5 12 Tf 1 0 0 1 200 700 Tm (a) Tj -6 0 Td (b) Tj -6 0 Td (c) Tj ET\n",
+        "BT /F5 12 Tf 1 0 0 1 188 700 Tm (c) Tj 6 0 Td (b) Tj 6 0 Td (a) Tj ET\n",
+        "BT /F5 12 Tf 1 0 0 1 200 700 Tm [(a) 1056 (b) 1056 (c)] TJ ET\n",
+        "BT /F5 12 Tf 1 0 0 1 188 700 Tm (cba) Tj ET\n",
+    ],
+)
+def test_arabic_reads_from_right_to_left_in_whatever_order_its_letters_are_drawn(tmp_path: Path, drawn: str) -> None:
+    mapping = to_unicode_map({0x61: "0645", 0x62: "0631", 0x63: "062d"})
+    assert read(tmp_path, pdf([drawn], to_unicode=mapping)).text == "\u0645\u0631\u062d"
