@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portal.demo_model.behaviour import Behaviour
-from portal.demo_model.prompts import Prompt, overlap, passages_of, question_of, sentences_of, tokens_of
+from portal.demo_model.prompts import Prompt, overlap, passages_of, question_of, sentences_of, tokens_of, written_schema
 
 LABEL = "[demo model]"
 NOTHING = "The passages do not answer this question."
@@ -73,7 +73,8 @@ def _text(prompt: Prompt, behaviour: Behaviour) -> str:
     if behaviour.echo:
         return prompt.last
     if prompt.schema is not None or prompt.wants_json:
-        return json.dumps(_filled(prompt, prompt.schema or _ANYTHING), ensure_ascii=False)
+        schema = prompt.schema or written_schema(prompt) or _ANYTHING
+        return json.dumps(_filled(prompt, schema), ensure_ascii=False)
     if passages := passages_of(prompt):
         return f"{LABEL} {_cited(question_of(prompt), passages, behaviour.cited)}"
     if prompt.answers_tools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ _QUESTION = re.compile(r"^\s*(?:the )?(?:question|query|问题|提问)\s*[:：]\
 _WORD = re.compile(r"[a-z0-9]+", re.IGNORECASE)
 _HAN = re.compile(r"[㐀-鿿]+")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]?")
+_FENCED = re.compile(r"```json\s*(\{.*?\})\s*```", re.DOTALL)
 _FILLERS = frozenset(
     re.findall(
         r"\w+",
@@ -44,13 +46,26 @@ class Prompt:
 
     @property
     def last(self) -> str:
-        """The last thing a person said."""
-        return next((text for role, text in reversed(self.messages) if role == "user"), "")
+        """The last thing a person said, without a schema that a client wrote below it."""
+        said = next((text for role, text in reversed(self.messages) if role == "user"), "")
+        return _FENCED.sub("", said).removesuffix("Use this JSON schema: \n    ").strip()
 
     @property
     def answers_tools(self) -> bool:
         """Whether the last message brings results of tools."""
         return bool(self.messages) and self.messages[-1][0] == "tool"
+
+
+def written_schema(prompt: Prompt) -> Mapping[str, Any] | None:
+    """The JSON Schema that stands in the text itself, as clients write it for models that take none."""
+    for block in _FENCED.findall(prompt.text):
+        try:
+            schema = json.loads(block)
+        except ValueError:
+            continue
+        if isinstance(schema, dict) and "type" in schema:
+            return schema
+    return None
 
 
 def tokens_of(text: str) -> list[str]:

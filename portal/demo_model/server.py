@@ -60,6 +60,7 @@ class Application:
     running: int = 0
     most_running: int = 0
     on_seen: Callable[[Seen], None] | None = None
+    on_begun: Callable[[], None] | None = None
     _times: Counter[str] = field(default_factory=Counter)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,6 +76,8 @@ class Application:
             return
         self.running += 1
         self.most_running = max(self.most_running, self.running)
+        if self.on_begun:
+            self.on_begun()
         ended = "gone"
         try:
             ended = await self._until_left(scope["path"], headers, body, receive, send)

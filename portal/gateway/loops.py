@@ -127,11 +127,19 @@ def _worked(start: Callable[[_Waiting, Callable[[T], None]], Awaitable[None]]) -
     def put(part: T) -> None:
         outside.inbox.put(lambda: parts.append(part))
 
+    loop = _process_loop()
+    tasks: list[asyncio.Task[None]] = []
+
     async def run() -> None:
         await start(outside, put)
 
-    task = asyncio.run_coroutine_threadsafe(run(), _process_loop())
-    task.add_done_callback(lambda _: outside.inbox.put(None))
+    def begin() -> None:
+        task = loop.create_task(run())
+        # The last thing that comes, when the call has said goodbye, cancelled or not.
+        task.add_done_callback(lambda _: outside.inbox.put(None))
+        tasks.append(task)
+
+    loop.call_soon_threadsafe(begin)
     ended = False
     try:
         while (work := outside.inbox.get()) is not None:
@@ -139,13 +147,15 @@ def _worked(start: Callable[[_Waiting, Callable[[T], None]], Awaitable[None]]) -
             while parts:
                 yield parts.pop(0)
         ended = True
-        task.result()
+        tasks[0].result()
     finally:
         if not ended:
-            task.cancel()
-            # The call says goodbye: its record is written by this thread.
+            loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            # Its record is written by this thread.
             while (work := outside.inbox.get()) is not None:
                 work()
+            if not tasks[0].cancelled():
+                tasks[0].exception()  # looked at, so that nobody reports it as forgotten
 
 
 _loop: asyncio.AbstractEventLoop | None = None

@@ -21,7 +21,7 @@ class ModelServer:
 
     def __init__(self, token: str = "") -> None:
         self._changed = threading.Condition()
-        self.application = Application(token, on_seen=self._wake)
+        self.application = Application(token, on_seen=self._wake, on_begun=self._wake)
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self._socket.listen(512)
@@ -47,7 +47,12 @@ class ModelServer:
                 raise AssertionError([(seen.path, seen.ended) for seen in self.seen])
         return self.seen
 
-    def _wake(self, _: Seen) -> None:
+    def wait_until_running(self, count: int, seconds: float = PATIENCE) -> None:
+        """Returns once `count` requests are being answered at the same time."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.application.running >= count, seconds), "nobody asked"
+
+    def _wake(self, _: Seen | None = None) -> None:
         with self._changed:
             self._changed.notify_all()
 

@@ -20,6 +20,7 @@ _PATHS = {
     "cohere": "",
     "jina": "",
     "tei": "",
+    "demo": "",
 }
 
 

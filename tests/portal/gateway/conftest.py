@@ -1,12 +1,16 @@
-"""The real model, built once for the tests of the gateway."""
+"""The real embedding model, built once, and the outside world of providers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from portal.gateway.accounting import Caller
 from portal.gateway.local.model import E5
+from tests.support.model_server import ModelServer
+from tests.support.people import World
 
 
 @pytest.fixture(scope="session")
@@ -17,3 +21,15 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def model(model_folder: Path) -> E5:
     return E5(model_folder, threads=1)
+
+
+@pytest.fixture
+def models() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def caller(world: World) -> Caller:
+    """Alice, asking."""
+    return Caller(world.principal(world.alice), "ask")
