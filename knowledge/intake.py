@@ -17,6 +17,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from knowledge import lifecycle, storage
+from knowledge.ingestion.convert import refuse_without_program
 from knowledge.ingestion.parsers import BY_EXTENSION, file_type
 from knowledge.ingestion.sniff import extension_of, sniff
 from knowledge.models import Document, KnowledgeBase, Revision
@@ -74,6 +75,22 @@ def _shortened(text: str, limit: int, *, keep_suffix: bool = True) -> str:
     return raw[: limit - len(mark.encode())].decode(errors="ignore").rstrip(" /") + mark
 
 
+# What systems leave in folders by themselves: never meant when somebody hands over a folder.
+JUNK: dict[str, list[str]] = {
+    "names": ["thumbs.db", "desktop.ini", "ehthumbs.db", "icon\r"],
+    "starts": [".", "~$"],
+    "folders": ["__MACOSX", "$RECYCLE.BIN", "System Volume Information"],
+}
+
+
+def is_junk(path: str) -> bool:
+    """Whether a file of a folder (its relative path) was left there by a system or is a program's lock."""
+    *folders, name = path.replace("\\", "/").split("/")
+    if name.lower() in JUNK["names"] or any(folder in JUNK["folders"] for folder in folders):
+        return True
+    return any(part.startswith(tuple(JUNK["starts"])) for part in (*folders, name))
+
+
 def digest_of(path: Path) -> str:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -106,6 +123,7 @@ def receive(
     if size > settings.ARCHWAY["MAX_UPLOAD_BYTES"]:
         raise _too_large(name, settings.ARCHWAY["MAX_UPLOAD_BYTES"])
     mime = sniff(path, name)
+    refuse_without_program(mime, settings.ARCHWAY["SOFFICE"])
     if name[1:].lower() in BY_EXTENSION and name.startswith("."):  # ".pdf": the name is missing
         name = f"file.{file_type(mime).extensions[0]}"
     limit = file_type(mime).limit_mb * 1_048_576

@@ -389,6 +389,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": True,
     "BORDER_RADIUS": "6px",
+    "SCRIPTS": [lambda request: static("js/admin_charts.js")],
     # The accent of the pages (static/css/tokens.css), in the eleven steps that unfold wants.
     "COLORS": {
         "primary": {

@@ -1,5 +1,7 @@
 // Uploads: three at a time, a bar for each, failures first. Files come from the button, a folder, or a drop anywhere.
 // The page's words stand in data attributes of the tray; the server decides about every file anew.
+import { fromDrop, fromInput, setJunk, sorted } from "./chosen_files.js";
+import { FROM, Resumable } from "./resumable.js";
 import { announce, csrf, fill } from "./text.js";
 
 const tray = document.getElementById("upload-tray");
@@ -7,10 +9,14 @@ const list = document.getElementById("tray-list");
 const words = tray?.dataset ?? {};
 const limits = JSON.parse(words.limits || "{}");
 const PARALLEL = 3;
-const OPEN = new Set(["waiting", "sending", "saving", "offline"]);
+const OPEN = new Set(["waiting", "sending", "saving", "offline", "paused"]);
 const GOOD = new Set(["created", "revision", "reactivated", "skipped"]);
-const ORDER = { failed: 0, offline: 1, sending: 2, saving: 2, waiting: 3 };
+const FINAL = new Set(["duplicate", "unsupported_type", "type_mismatch", "empty_file", "upload_over"]);
+const ORDER = { failed: 0, offline: 1, paused: 1, sending: 2, saving: 2, waiting: 3 };
+const MOST = Number(words.maxFiles);
 const items = [];
+let leftOut = 0;
+setJunk(JSON.parse(words.junk || '{"names":[],"starts":[],"folders":[]}'));
 // On the upload page files wait until the form is sent; elsewhere they go at once.
 const form = document.querySelector("[data-upload-form]");
 let held = Boolean(form);
@@ -43,6 +49,7 @@ function add(file, path, sameName) {
   row.querySelector("[data-size]").textContent = size(file.size);
   row.querySelector("[data-row-remove]").addEventListener("click", () => remove(item));
   row.querySelector("[data-row-retry]").addEventListener("click", () => again(item));
+  row.querySelector("[data-row-pause]").addEventListener("click", () => pause(item));
   items.push(item);
   const problem = refusal(file);
   item.final = Boolean(problem);
@@ -54,10 +61,22 @@ function show(item, state, said) {
   item.row.dataset.state = state;
   item.row.querySelector("[data-said]").textContent = said;
   item.row.querySelector("[data-row-retry]").hidden = state !== "failed" || item.final;
+  item.said = said;
   const bar = item.row.querySelector("[data-bar]");
-  bar.hidden = state !== "sending" && state !== "saving";
+  bar.hidden = !["sending", "saving", "paused"].includes(state) && !(state === "offline" && item.pieces);
   if (state === "saving") bar.removeAttribute("value");
+  const button = item.row.querySelector("[data-row-pause]");
+  button.hidden = !item.pieces || !["sending", "paused", "offline"].includes(state);
+  button.querySelector("[data-pause-word]").hidden = state === "paused";
+  button.querySelector("[data-go-word]").hidden = state !== "paused";
   refresh();
+}
+
+function pause(item) {
+  if (item.pieces?.paused) {
+    show(item, "sending", words.textSending);
+    item.pieces.go();
+  } else item.pieces?.pause();
 }
 
 function remove(item) {
@@ -74,7 +93,40 @@ function again(item) {
   pump();
 }
 
+// Large files go in pieces: see resumable.js.
+function sendInPieces(item) {
+  const bar = item.row.querySelector("[data-bar]");
+  const said = { sending: words.textSending, saving: words.textSaving, offline: words.textOffline, paused: words.textPaused };
+  const facts = { path: item.path, folder: words.folder, same_name: item.sameName, ...extras() };
+  const pieces = new Resumable(item.file, facts, words.piecesUrl, {
+    state: (state) => show(item, state, said[state]),
+    progress: (sent, total) => {
+      bar.value = Math.round((100 * sent) / total);
+      item.row.querySelector("[data-size]").textContent = `${size(sent)} / ${size(total)}`;
+    },
+  });
+  item.request = item.pieces = pieces;
+  show(item, "sending", words.textSending);
+  pieces.send().then(
+    (told) => settled(item, 201, { status: told.outcome, document: told.document && { url: `${words.documentsUrl}${told.document}/` } }),
+    (error) => error && settled(item, error.status, error.answer),
+  );
+}
+
+// What the form says besides, for every file: other parts of the dialogue add their fields here by `data-upload-extra`.
+function extras() {
+  const found = {};
+  for (const input of document.querySelectorAll("[data-upload-extra]")) {
+    if (input.type !== "checkbox" || input.checked) found[input.name] = input.value;
+  }
+  return found;
+}
+
 function send(item) {
+  if (item.file.size >= FROM) {
+    sendInPieces(item);
+    return;
+  }
   const request = new XMLHttpRequest();
   item.request = request;
   show(item, "sending", words.textSending);
@@ -95,30 +147,45 @@ function send(item) {
   body.append("path", item.path);
   body.append("folder", words.folder);
   body.append("same_name", item.sameName);
+  for (const [name, value] of Object.entries(extras())) body.append(name, value);
   body.append("file", item.file, item.file.name);
   request.send(body);
 }
 
 function finished(item, request) {
-  item.request = null;
   let answer = {};
   try {
     answer = JSON.parse(request.responseText);
   } catch {
     // A page instead of JSON: a proxy's error, or the sign-in page.
   }
+  const elsewhere = request.responseURL && !request.responseURL.endsWith(words.url);
+  if (request.status === 429) {
+    // Too many at once for the limit of requests: this one waits its turn.
+    const seconds = Number(request.getResponseHeader("Retry-After")) || 5;
+    item.request = null;
+    show(item, "waiting", words.textWaiting);
+    blockedUntil = Date.now() + seconds * 1000;
+    setTimeout(pump, seconds * 1000 + 50);
+    return;
+  }
+  settled(item, elsewhere ? 401 : request.status, answer);
+}
+
+function settled(item, status, answer) {
+  item.request = item.pieces = null;
   const link = item.row.querySelector("[data-row-open]");
   if (answer.document?.url) {
     link.href = answer.document.url;
     link.hidden = false;
   }
-  if (request.status === 201) {
+  item.row.querySelector("[data-size]").textContent = size(item.file.size);
+  if (status === 201 && answer.status) {
     const key = `text${answer.status[0].toUpperCase()}${answer.status.slice(1)}`;
     show(item, answer.status, words[key] ?? words.textCreated);
   } else {
-    const signedOut = request.status === 401 || (request.responseURL && !request.responseURL.endsWith(words.url));
-    item.final = [404, 403, 413].includes(request.status) || ["duplicate", "unsupported_type", "type_mismatch", "empty_file"].includes(answer.code);
-    show(item, "failed", signedOut ? words.textSignedOut : (answer.title ?? words.textFailed));
+    item.final = [404, 403, 413].includes(status) || FINAL.has(answer.code);
+    show(item, "failed", status === 401 ? words.textSignedOut : (answer.title ?? words.textFailed));
   }
   pump();
 }
@@ -135,8 +202,10 @@ addEventListener("online", () => {
   pump();
 });
 
+let blockedUntil = 0;
+
 function pump() {
-  if (held) return;
+  if (held || Date.now() < blockedUntil) return;
   const busy = items.filter((item) => item.request).length;
   if (navigator.onLine === false) {
     for (const item of items) if (item.state === "waiting") show(item, "offline", words.textOffline);
@@ -149,14 +218,23 @@ function pump() {
 // -- the tray --
 
 let told = "";
+let drawing = 0;
 
+// A folder of thousands changes often: the tray is drawn once a frame, not once a change.
 function refresh() {
+  drawing ||= requestAnimationFrame(() => {
+    drawing = 0;
+    draw();
+  });
+}
+
+function draw() {
   const open = items.filter((item) => OPEN.has(item.state));
   const failed = items.filter((item) => item.state === "failed");
   const good = items.filter((item) => GOOD.has(item.state));
   tray.hidden = items.length === 0;
-  const sorted = [...items].sort((a, b) => (ORDER[a.state] ?? 4) - (ORDER[b.state] ?? 4));
-  sorted.forEach((item, place) => {
+  const inOrder = [...items].sort((a, b) => (ORDER[a.state] ?? 4) - (ORDER[b.state] ?? 4));
+  inOrder.forEach((item, place) => {
     if (list.children[place] !== item.row) list.insertBefore(item.row, list.children[place] ?? null);
   });
   if (form && !open.length) held = true;
@@ -168,6 +246,10 @@ function refresh() {
   if (heading.textContent !== title) heading.textContent = title;
   tray.querySelector("[data-tray-retry]").hidden = !failed.some((item) => !item.final);
   tray.querySelector("[data-tray-clear]").hidden = good.length === 0;
+  tray.querySelector("[data-tray-report]").hidden = failed.length === 0;
+  const left = tray.querySelector("[data-tray-left]");
+  left.hidden = leftOut === 0;
+  left.textContent = fill(words.textJunk, { n: leftOut });
   if (!open.length && items.length && told !== title) announce((told = title));
 }
 
@@ -176,6 +258,20 @@ tray?.querySelector("[data-tray-clear]").addEventListener("click", () => {
 });
 tray?.querySelector("[data-tray-retry]").addEventListener("click", () => {
   for (const item of items.filter((one) => one.state === "failed" && !one.final)) again(item);
+});
+// What was refused and why, to take along: one line a file.
+const report = () => items.filter((one) => one.state === "failed").map((one) => `${one.path}\t${one.said}`).join("\n");
+
+tray?.querySelector("[data-report-copy]").addEventListener("click", async (event) => {
+  const button = event.currentTarget;
+  await navigator.clipboard.writeText(report());
+  announce(button.dataset.copied);
+  button.querySelector("[data-text]").textContent = button.dataset.copied;
+});
+tray?.querySelector("[data-report-save]").addEventListener("click", () => {
+  const url = URL.createObjectURL(new Blob(["\ufeff", report(), "\n"], { type: "text/tab-separated-values" }));
+  Object.assign(document.createElement("a"), { href: url, download: "refused.tsv" }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 });
 tray?.querySelector("[data-tray-fold]").addEventListener("click", (event) => {
   const folded = tray.classList.toggle("tray--folded");
@@ -190,6 +286,13 @@ addEventListener("beforeunload", (event) => {
 // -- names that exist are asked about before any byte travels --
 
 async function existing(paths) {
+  const found = [];
+  // The server takes a thousand fields in one form.
+  for (let start = 0; start < paths.length; start += 500) found.push(...(await existingOf(paths.slice(start, start + 500))));
+  return found;
+}
+
+async function existingOf(paths) {
   const body = new URLSearchParams({ folder: words.folder });
   for (const path of paths) body.append("path", path);
   try {
@@ -212,8 +315,10 @@ function question(names) {
 }
 
 // `chosen`: [{ file, path }]. `answer`: what the form says about names that exist, or "" to ask.
-export async function upload(chosen, answer = "") {
-  const most = Number(words.maxFiles);
+export async function upload(found, answer = "") {
+  const { files: chosen, left } = sorted(found);
+  leftOut += left;
+  const most = MOST;
   const taken = chosen.slice(0, most);
   const there = answer ? [] : await existing(taken.filter((one) => !refusal(one.file)).map((one) => one.path));
   const choice = there.length ? await question(there) : answer || "revision";
@@ -230,8 +335,6 @@ export async function upload(chosen, answer = "") {
 }
 
 // -- where files come from --
-
-const fromInput = (input) => [...input.files].map((file) => ({ file, path: file.webkitRelativePath || file.name }));
 
 const picker = document.getElementById("upload-files");
 picker?.addEventListener("change", () => {
@@ -266,22 +369,6 @@ form?.addEventListener("submit", (event) => {
   refresh();
 }, true);
 
-async function walk(entry, prefix, found) {
-  if (found.length > Number(words.maxFiles)) return;
-  if (entry.isFile) {
-    const file = await new Promise((resolve) => entry.file(resolve, () => resolve(null)));
-    if (file) found.push({ file, path: prefix + file.name });
-    return;
-  }
-  const reader = entry.createReader();
-  for (;;) {
-    // A reader gives at most a hundred entries at a time.
-    const some = await new Promise((resolve) => reader.readEntries(resolve, () => resolve([])));
-    if (!some.length) return;
-    for (const inner of some) await walk(inner, `${prefix}${entry.name}/`, found);
-  }
-}
-
 const carriesFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
 const veil = document.getElementById("drop-veil");
 const zone = document.querySelector("[data-drop-zone]");
@@ -314,11 +401,7 @@ if (tray) {
     event.preventDefault();
     depth = 0;
     hover(false);
-    const entries = [...event.dataTransfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
-    const plain = [...event.dataTransfer.files];
-    const found = [];
-    for (const entry of entries) await walk(entry, "", found);
-    const chosen = found.length ? found : plain.map((file) => ({ file, path: file.name }));
+    const chosen = await fromDrop(event.dataTransfer, MOST);
     if (chosen.length) upload(chosen, form ? answerOf() : "");
   });
 }

@@ -98,15 +98,15 @@ def _base(principal: Principal, name: str) -> KnowledgeBase:
 
 
 def _files(paths: list[Path]) -> list[tuple[Path, str]]:
-    """Every file with its relative name; hidden files are left out of folders."""
+    """Every file with its relative name; what systems leave in folders is left out."""
     found: list[tuple[Path, str]] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(item for item in path.rglob("*") if item.is_file())
             for item in inside:
                 relative = item.relative_to(path)
-                if not any(part.startswith(".") for part in relative.parts):
-                    found.append((item, str(relative)))
+                if not intake.is_junk(relative.as_posix()):
+                    found.append((item, relative.as_posix()))
         elif path.is_file():
             found.append((path, path.name))
         else:
