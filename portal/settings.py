@@ -12,6 +12,7 @@ from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from django.templatetags.static import static
 from django.utils.translation import gettext_lazy as _
 
 from portal.embedded import locations

@@ -16,6 +16,7 @@ from knowledge.lifecycle.states import (
     Status,
     WorkerTimeout,
     stuck_after,
+    wants_another_file,
 )
 from knowledge.lifecycle.sweeping import somebody_waits, sweep
 from knowledge.lifecycle.verbs import activate, add_revision, cancel, confirm, reindex, resplit, retry, waits_for_review
@@ -38,4 +39,5 @@ __all__ = [
     "add_revision", "advance", "announce", "cancel", "claim", "confirm", "fail", "finish", "lock", "note_seconds",
     "progress", "publish", "reindex", "resplit", "retry", "set_aside", "somebody_waits", "stop", "stuck_after",
     "sweep", "touch", "waits_for_review", "wake",
+    "wants_another_file",
 ]  # fmt: skip

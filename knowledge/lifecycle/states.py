@@ -12,6 +12,8 @@ Status = Revision.Status
 RUNNING = (Status.PARSING, Status.SEGMENTING, Status.VECTORIZING)
 OPEN = (Status.PENDING, *RUNNING)
 RETRYABLE = (Status.FAILED, Status.CANCELLED, Status.NO_TEXT)
+# What a second attempt may not meet again; every other fault found in parsing is the file's own.
+PASSING_FAULTS = ("worker_timeout", "internal_error", "too_slow", "out_of_memory", "parser_crashed", "file_missing")
 STEPS = {Status.PENDING: 1, Status.PARSING: 2, Status.SEGMENTING: 3, Status.VECTORIZING: 4, Status.INDEXED: 5}
 
 
@@ -35,6 +37,14 @@ class WorkerTimeout(ArchwayError):
 
     default_code = "worker_timeout"
     retryable = True
+
+
+def wants_another_file(revision: Revision) -> bool:
+    """Whether trying again can not help because the file itself is at fault: it must be replaced."""
+    if revision.status == Status.NO_TEXT:
+        return True
+    own = revision.error_stage == Status.PARSING and revision.error_code not in PASSING_FAULTS
+    return revision.status == Status.FAILED and own
 
 
 def stuck_after() -> timedelta:

@@ -130,6 +130,10 @@ class Row:
         return self.can_edit and self.newest is not None and self.newest.status in lifecycle.RETRYABLE
 
     @property
+    def wants_another_file(self) -> bool:
+        return self.newest is not None and lifecycle.wants_another_file(self.newest)
+
+    @property
     def may_cancel(self) -> bool:
         newest = self.newest
         stoppable = newest is not None and newest.status in (*lifecycle.OPEN, Status.REVIEW)

@@ -77,6 +77,18 @@ def test_a_failed_row_says_why_and_offers_the_next_step(world: World, alice: Cli
     assert "No text was found in this file." in page and "Replace file" in page
 
 
+def test_a_file_that_is_itself_at_fault_is_replaced_and_one_that_took_too_long_is_tried_again(
+    world: World, alice: Client
+) -> None:
+    document = fill(world, 1)[0]
+    set_state(
+        document, status="failed", error_code="password_protected", error_stage="parsing", error_message="Locked."
+    )
+    assert "Replace file" in text_of(alice.get(address(world)))
+    set_state(document, status="failed", error_code="too_slow", error_stage="parsing", error_message="Slow.")
+    assert "Replace file" not in text_of(alice.get(address(world)))
+
+
 def test_overlays_stuck_cancelling_and_earlier_version(world: World, alice: Client) -> None:
     principal = world.principal(world.alice)
     document = indexed(principal, world.base, "a.md", "# A\n\none")
@@ -152,10 +164,10 @@ def test_bulk_on_all_that_match_leaves_out_what_was_unticked(world: World, alice
     alice.post(address(world, "bulk/"), data)
     assert list(Document.objects.filter(deleted_at__isnull=True)) == [rows[5]]
     page = text_of(alice.get(address(world)))
-    assert "29 documents are in the recycle bin" in page
-    undo = re.search(r'name="ids" value="([^"]*,[^"]*)"', page)
+    assert "29 done" in page
+    undo = re.search(r'action="(/bases/[^"]+/undo/)"', page)
     assert undo is not None
-    alice.post(address(world, "restore/"), {"ids": [undo[1]]})
+    alice.post(undo[1])
     assert Document.objects.filter(deleted_at__isnull=True).count() == 30
 
 
