@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
+from django.contrib import admin
 from django.db.models import Avg, Count, Q, QuerySet
 from django.db.models.functions import TruncDate
 from django.http import HttpRequest
@@ -17,6 +18,8 @@ from knowledge import lifecycle
 from knowledge.admin import seen_bases
 from knowledge.models import QueryRecord, Revision
 from portal.kernel.admin_door import asker, is_operator
+from portal.kernel.models import AuditEntry, Credential
+from portal.kernel.secrets import watch
 
 DAYS = 14
 SLOW_SECONDS = 120
@@ -49,6 +52,7 @@ def numbers(request: HttpRequest) -> dict[str, Any]:
             _card(
                 _("Needs review"), work.filter(status="review").count(), f"{changelist}?status__exact=review", "warn"
             ),
+            *_secrets(request, now),
         ],
         "longest": _longest(work),
         "ingestion_chart": json.dumps(_ingestion(work, now)),
@@ -56,6 +60,21 @@ def numbers(request: HttpRequest) -> dict[str, Any]:
         "time_chart": json.dumps(times),
         "chart_options": json.dumps(CHART),
     }
+
+
+def _secrets(request: HttpRequest, now: Any) -> list[dict[str, Any]]:
+    """Credentials that can not be opened, expire, are known to strangers, or were used unusually."""
+    rows = admin.site._registry[Credential].get_queryset(request)
+    attention = rows.filter(watch.needs_attention(now)).count()
+    changelist = reverse("admin:kernel_credential_changelist")
+    day = AuditEntry.objects.filter(action="credential.alert", at__gte=now - timedelta(days=1))
+    if not is_operator(request):
+        day = day.filter(object_id__in=[str(pk) for pk in rows.values_list("pk", flat=True)])
+    audit_log = reverse("admin:kernel_auditentry_changelist")
+    return [
+        _card(_("Secrets to look at"), attention, f"{changelist}?attention=1", "bad"),
+        _card(_("Secret alerts today"), day.count(), f"{audit_log}?q=credential.alert", "bad"),
+    ]
 
 
 def _card(title: str, count: int, link: str, tone: str) -> dict[str, Any]:

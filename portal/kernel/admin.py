@@ -18,6 +18,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from portal.kernel import keys, people
 from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
 from portal.kernel.models import ApiKey, Department, Membership, Notification, User, Workspace
+from portal.kernel.secrets import admin as secrets_admin  # noqa: F401  (registers itself)
 
 
 @register(Workspace)

@@ -46,12 +46,11 @@ def visible_credentials(principal: Principal) -> QuerySet[Credential]:
 
 def require_scope(principal: Principal | None, workspace_id: int | None) -> None:
     """Raise `Denied` (not_admin, operator_only) when the asker may not keep credentials there. None: the shell."""
-    if principal is None:
+    if principal is None or is_installation_admin(principal):
         return
     if workspace_id is None:
-        if not is_installation_admin(principal):
-            raise Denied("Credentials of the whole installation are the operator's.", code="operator_only")
-    elif workspace_id != principal.workspace_id or not is_workspace_admin(principal):
+        raise Denied("Credentials of the whole installation are the operator's.", code="operator_only")
+    if workspace_id != principal.workspace_id or not is_workspace_admin(principal):
         raise Denied("Only an admin of the workspace can do this.", code="not_admin")
 
 
@@ -173,6 +172,42 @@ def describe(principal: Principal | None, credential: Credential, *, name: str, 
         name=name,
         expires_at=expires_at.isoformat() if expires_at else None,
     )
+
+
+@transaction.atomic
+def mark_exposed(principal: Principal | None, credential: Credential) -> None:
+    """Note that strangers may know the value: it stays on the list of those to replace at their providers."""
+    require_scope(principal, credential.workspace_id)
+    moved = Credential.objects.filter(pk=credential.pk, revoked_at__isnull=True, exposed_at__isnull=True).update(
+        exposed_at=timezone.now()
+    )
+    if moved:
+        audit.record(
+            principal, "credential.expose", credential, workspace_id=credential.workspace_id, name=credential.name
+        )
+
+
+def change(
+    principal: Principal | None,
+    credential: Credential,
+    *,
+    name: str | None = None,
+    value: str = "",
+    host: str = "",
+    expires_at: datetime | None = None,
+) -> Credential:
+    """What a form does: describe, and replace when there is a new secret. Another host wants the secret again.
+
+    Raises `Invalid` (secret_needed) besides what the two raise.
+    """
+    if host and not value and host_of(host) != credential.host:
+        raise Invalid("Give the secret again: it goes only to the host that it was given for.", code="secret_needed")
+    with transaction.atomic():
+        describe(principal, credential, name=credential.name if name is None else name, expires_at=expires_at)
+        if value:
+            return replace(principal, credential, value, host=host, expires_at=expires_at)
+    credential.refresh_from_db()
+    return credential
 
 
 def _fill(row: Credential, value: str) -> None:

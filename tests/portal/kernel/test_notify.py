@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -31,8 +32,8 @@ def test_each_person_gets_a_line_that_names_its_bases(world: World) -> None:
 
 
 def test_every_kind_is_worded_when_it_is_read(world: World) -> None:
-    params = {"document": "a.pdf", "base": "B", "person": "P", "reason": "R."}
-    for kind in notify.SENTENCES:
+    for kind, message in notify.SENTENCES.items():
+        params = {name: name.upper() for name in re.findall(r"%\((\w+)\)s", message)}
         with translation.override("en"):
             english = notify.sentence(kind, params)
         with translation.override("zh-hans"):

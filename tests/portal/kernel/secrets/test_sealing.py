@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -48,7 +49,7 @@ def test_cut_off_anywhere_and_nothing_comes_back(data: st.DataObject) -> None:
     assert caught.value.code == "credential_unreadable"
 
 
-def _fields(sealed: sealing.Sealed) -> dict[str, object]:
+def _fields(sealed: sealing.Sealed) -> dict[str, Any]:
     return {"ciphertext": sealed.ciphertext, "wrapped_key": sealed.wrapped_key, "key_id": sealed.key_id}
 
 
