@@ -35,6 +35,12 @@ class Splitting(_Section):
     review: Literal["never", "always"] = "never"
 
 
+class Pictures(_Section):
+    """Which pictures are searched for text where text recognition is installed (`read_file.Recognition`)."""
+
+    recognition: Literal["all", "pages", "off"] = "all"
+
+
 class Searching(_Section):
     """Defaults of a search in this base. `threshold` is on relevance, `weight` the share of meaning in a blend."""
 
@@ -51,6 +57,7 @@ class BaseSettings(_Section):
     """All settings of a base, by section. Each section is saved on its own."""
 
     splitting: Splitting = Splitting()
+    pictures: Pictures = Pictures()
     searching: Searching = Searching()
 
 
@@ -73,3 +80,9 @@ def with_section(config: dict[str, Any], section: str, values: dict[str, Any]) -
     compiled(checked.splitting.patterns, checked.splitting.separators)
     compiled(checked.splitting.remove_patterns)
     return checked.model_dump(mode="json")
+
+
+def with_splitting(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`config` of a base or revision with some fields of the splitting changed; checked as `with_section` does."""
+    now = read(config).splitting.model_dump(mode="json")
+    return with_section(config, "splitting", {**now, **changes})

@@ -6,7 +6,6 @@ A check that is not met because of an option left out (mail, OCR) is `ok` and st
 from __future__ import annotations
 
 import platform
-import shutil
 import stat
 import sys
 import time
@@ -28,6 +27,8 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils.translation import gettext as _
 
+from knowledge.ingestion.convert import find_program
+from knowledge.ingestion.ocr.availability import installed_version
 from knowledge.ingestion.sandbox import isolation
 from portal.celery import app
 from portal.embedded import locations
@@ -212,18 +213,18 @@ def _isolation() -> Check:
 
 
 def _libreoffice() -> Check:
-    return _optional(
-        "libreoffice", ("soffice", "libreoffice"), _("Install LibreOffice to read .doc, .xls and .ppt better.")
-    )
+    named = settings.ARCHWAY["SOFFICE"]
+    found = find_program(named)
+    if named and not found:
+        return Check("libreoffice", False, named, _("ARCHWAY_SOFFICE names no program that can be started."))
+    advice = "" if found else _("Install LibreOffice (Writer and Impress) to read .doc and .ppt files.")
+    return Check("libreoffice", True, found or _("not installed (optional)"), advice)
 
 
 def _ocr() -> Check:
-    return _optional("ocr", ("tesseract",), _("Install Tesseract (with chi_sim) to read scanned pages."))
-
-
-def _optional(name: str, programs: tuple[str, ...], advice: str) -> Check:
-    found = next(filter(None, map(shutil.which, programs)), None)
-    return Check(name, True, found or _("not installed (optional)"), "" if found else advice)
+    found = installed_version()
+    advice = "" if found else _("Install the extra “ocr” to read scanned pages and pictures (docs/operations.md).")
+    return Check("ocr", True, found or _("not installed (optional)"), advice)
 
 
 def _mail() -> Check:

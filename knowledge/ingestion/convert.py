@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knowledge.ingestion.blocks import Source
+from knowledge.ingestion.parsers.legacy import NEEDS_CONVERTER
 from knowledge.ingestion.sandbox import import_path
 from portal.kernel.errors import ParseError
 
@@ -29,7 +30,6 @@ OOXML = "application/vnd.openxmlformats-officedocument."
 PROGRAMS = ("soffice", "libreoffice")
 POLL = 0.1
 KILL_SECONDS = 10
-NEEDS_CONVERTER = "This is an old Office format: save it as DOCX or PPTX."
 BOOTSTRAP = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from knowledge.ingestion.convert_child import main; "
     "main(json.loads(sys.argv[1]))"
@@ -69,6 +69,12 @@ def find_program(named: str = "") -> str:
     if named:
         return shutil.which(named) or ""
     return next(filter(None, map(shutil.which, PROGRAMS)), "")
+
+
+def refuse_without_program(mime: str, named: str = "") -> None:
+    """Raises `ParseError` (`needs_converter`) for a type that only LibreOffice reads when there is none."""
+    if mime in LEGACY and not find_program(named):
+        raise ParseError(NEEDS_CONVERTER, code="needs_converter")
 
 
 @contextmanager

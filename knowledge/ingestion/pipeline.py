@@ -12,25 +12,32 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
+from django.db import transaction
 
 from knowledge import base_settings, lifecycle, storage
+from knowledge.images import keeping, places
+from knowledge.images.recognised import KeptTexts
 from knowledge.ingestion import store
-from knowledge.ingestion.blocks import ParsedDocument, Source
+from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
+from knowledge.ingestion.convert import ConvertLimits
 from knowledge.ingestion.embed import embed_and_store
-from knowledge.ingestion.sandbox import SandboxLimits, parse_file
+from knowledge.ingestion.ocr.recognising import OcrLimits
+from knowledge.ingestion.read_file import ReadOptions, read_file
+from knowledge.ingestion.sandbox import SandboxLimits
 from knowledge.ingestion.split import TidyRules, tidy
 from knowledge.ingestion.transformations import parse_and_split, rules_of
 from knowledge.lifecycle import Claim
-from knowledge.models import Chunk, Revision, StoredImage
+from knowledge.models import Chunk, Revision
 from portal.gateway.embedding import counter_for, embedder_for, space_of
 from portal.kernel.errors import ArchwayError, Conflict, ParseError, Unavailable
 
 logger = logging.getLogger(__name__)
 
 # Raise them when parsers, or the clean-up, give other output for the same bytes: kept outputs are then made anew.
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 TIDY_VERSION = 1
 TELL_EVERY = 0.4
 AWAY_SECONDS = 15
@@ -137,13 +144,15 @@ def parsed(revision: Revision) -> ParsedDocument | None:
 
 def as_read(revision: Revision) -> ParsedDocument | None:
     """The same before the clean-up rules of its splitting: what a preview of other rules begins with."""
-    kept = storage.read_output(raw_key(revision))
+    kept = storage.read_output(revision.raw_key)
     return ParsedDocument.from_json(kept) if kept else None
 
 
 def raw_key(revision: Revision) -> str:
-    """The name of the kept output of the parser."""
-    return storage.output_key("parsed", PARSER_VERSION, revision.sha256, revision.mime)
+    """The name of the output of the reader: of one base, because the pictures in it are stored by base."""
+    options = _options(revision)
+    reading = options.recognition if options.recognises else "off"
+    return storage.output_key("parsed", PARSER_VERSION, revision.base.uid, revision.sha256, revision.mime, reading)
 
 
 def tidied_key(raw: str, rules: TidyRules) -> str:
@@ -153,12 +162,15 @@ def tidied_key(raw: str, rules: TidyRules) -> str:
 
 def _parse_and_split(turn: Slice, revision: Revision) -> bool:
     """Returns whether all chunks are written; False when the slice ended first."""
-    passages = parse_and_split(
-        lambda source: _parse(turn, revision, source),
-        Source(path=Path(revision.file), name=revision.file_name, mime=revision.mime),
-        base_settings.read(revision.config).splitting,
-        counter_for(revision.base.embedding),
-    )
+    try:
+        passages = parse_and_split(
+            lambda source: _parse(turn, revision, source),
+            Source(path=Path(revision.file), name=revision.file_name, mime=revision.mime),
+            base_settings.read(revision.config).splitting,
+            counter_for(revision.base.embedding),
+        )
+    except _SliceOver:
+        return False
     if not passages:
         raise ParseError("No text was found in this file.", code="no_text")
     try:
@@ -187,17 +199,20 @@ def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
     """The parsed document, from what was kept or from a limited child process; then on to splitting."""
     raw = raw_key(revision)
     kept = storage.read_output(raw)
+    if kept is not None and not keeping.are_there(kept.get("images", [])):
+        storage.delete_output(raw)
+        kept = None
     if kept is None:
-        document, images = _parse_in_child(turn, revision, source)
+        document, images = keeping.store(revision.base, _read(turn, revision, source))
         storage.write_output(raw, {**document.as_json(), "images": images})
     else:
         document, images = ParsedDocument.from_json(kept), kept.get("images", [])
-    _keep_images(revision, images)
     rules = rules_of(base_settings.read(revision.config).splitting)
-    revision.parsed_key = tidied_key(raw, rules)
+    revision.raw_key, revision.parsed_key = raw, tidied_key(raw, rules)
     if rules:
         document = tidy(document, rules)
         storage.write_output(revision.parsed_key, {**document.as_json(), "images": images})
+    _place_images(turn, revision, document, images)
     if not document.text.strip():
         raise ParseError("No text was found in this file.", code="no_text")
     if revision.status != Revision.Status.SEGMENTING:
@@ -207,36 +222,53 @@ def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
             warnings=list(document.warnings)[:100],
             page_count=document.page_count,
             parsed_key=revision.parsed_key,
+            raw_key=raw,
         )
         revision.status = Revision.Status.SEGMENTING
     return document
 
 
-def _parse_in_child(turn: Slice, revision: Revision, source: Source) -> tuple[ParsedDocument, list[dict[str, str]]]:
-    limits = SandboxLimits(
-        memory_mb=settings.ARCHWAY["PARSE_MEMORY_MB"],
-        cpu_seconds=settings.ARCHWAY["PARSE_SECONDS"],
-        wall_seconds=settings.ARCHWAY["PARSE_SECONDS"],
-    )
+def _read(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
+    """The file read in child processes. Raises `_SliceOver` between two batches of recognised pages."""
+
+    def pause() -> None:
+        if turn.over:
+            raise _SliceOver
+
     with storage.local_copy(revision.file) as path:
-        document = parse_file(
-            replace(source, path=path), limits, on_progress=lambda done, total: turn.progress(done, total, "page")
+        return read_file(
+            replace(source, path=path),
+            _options(revision),
+            progress=lambda done, total: turn.progress(done, total, "page"),
+            pause=pause,
+            kept=KeptTexts(revision),
         )
-    images = [
-        {"key": image.key, "mime": image.mime, "alt": image.alt, "file": storage.save_bytes("images", image.data)}
-        for image in document.images
-    ]
-    return document, images
 
 
-def _keep_images(revision: Revision, images: list[dict[str, str]]) -> None:
-    StoredImage.objects.bulk_create(
-        [
-            StoredImage(revision=revision, key=row["key"], file=row["file"], mime=row["mime"], alt=row["alt"])
-            for row in images
-        ],
-        ignore_conflicts=True,
+def _options(revision: Revision) -> ReadOptions:
+    limits = settings.ARCHWAY
+    seconds = limits["PARSE_SECONDS"]
+    return ReadOptions(
+        recognition=base_settings.read(revision.config).pictures.recognition,
+        parsing=SandboxLimits(memory_mb=limits["PARSE_MEMORY_MB"], cpu_seconds=seconds, wall_seconds=seconds),
+        ocr=OcrLimits(
+            memory_mb=limits["OCR_MEMORY_MB"],
+            page_seconds=limits["OCR_PAGE_SECONDS"],
+            max_pages=limits["OCR_MAX_PAGES"],
+            max_pictures=limits["OCR_MAX_PICTURES"],
+        ),
+        converting=ConvertLimits(
+            program=limits["SOFFICE"], memory_mb=limits["CONVERT_MEMORY_MB"], seconds=limits["CONVERT_SECONDS"]
+        ),
+        context=ParseContext(max_images=limits["MAX_PICTURES"], max_image_bytes=limits["MAX_PICTURE_BYTES"]),
     )
+
+
+def _place_images(turn: Slice, revision: Revision, document: ParsedDocument, images: list[dict[str, Any]]) -> None:
+    with transaction.atomic():
+        store.hold_claim(revision.pk, turn.claim.number)
+        keeping.keep(revision, images)
+        places.write(revision, document)
 
 
 # -- stage two: embed and store -------------------------------------------------------------------

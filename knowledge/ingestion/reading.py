@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from knowledge.ingestion.blocks import Block, Source
-from knowledge.ingestion.sandbox import SandboxLimits, parse_file
+from knowledge.ingestion.read_file import ReadOptions, read_file
 from knowledge.ingestion.sniff import sniff
 from portal.kernel.errors import ParseError
 
@@ -15,14 +15,18 @@ from portal.kernel.errors import ParseError
 def read(
     path: Path,
     *,
-    limits: SandboxLimits | None = None,
+    options: ReadOptions | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """`{"name", "mime", "error", "warnings", "blocks"}` of a file; an error is `{"code", "message"}` or None."""
     report: dict[str, Any] = {"name": path.name, "mime": None, "error": None, "warnings": [], "blocks": []}
     try:
         report["mime"] = sniff(path, path.name)
-        document = parse_file(Source(path, path.name, report["mime"]), limits, on_progress)
+        document = read_file(
+            Source(path, path.name, report["mime"]),
+            options or ReadOptions(),
+            progress=on_progress or (lambda done, total: None),
+        )
     except ParseError as error:
         report["error"] = {"code": error.code, "message": str(error)}
     except OSError as error:
@@ -45,4 +49,6 @@ def _block(block: Block) -> dict[str, Any]:
         "start": block.start,
         "end": block.end,
         "bbox": list(block.bbox) if block.bbox else None,
+        "image": block.image,
+        "ocr": block.ocr,
     }

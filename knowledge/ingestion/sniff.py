@@ -9,6 +9,7 @@ import io
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from knowledge.ingestion.parsers import BY_EXTENSION, BY_MIME
 from knowledge.ingestion.parsers.encodings import has_control_characters, wide_encoding
@@ -26,7 +27,7 @@ EPUB, ZIP, PDF, RTF, EMAIL = (
     "application/rtf",
     "message/rfc822",
 )
-XLS = "application/vnd.ms-excel"
+XLS, DOC, PPT = "application/vnd.ms-excel", "application/msword", "application/vnd.ms-powerpoint"
 TEXTS = frozenset(
     {"text/plain", "text/markdown", "text/html", "text/csv", "text/tab-separated-values", "application/json",
      "application/jsonl", EMAIL}
@@ -61,8 +62,8 @@ _HEADER = re.compile(
 def sniff(path: Path, name: str) -> str:
     """The MIME type of the file at `path`, which people call `name`.
 
-    Raises `ParseError`: `empty_file`, `unsupported_type`, `type_mismatch`, `needs_converter`,
-    `password_protected`, `damaged_file`.
+    Raises `ParseError`: `empty_file`, `unsupported_type`, `type_mismatch`, `password_protected`,
+    `damaged_file`.
     """
     with path.open("rb") as file:
         head = file.read(HEAD)
@@ -82,6 +83,8 @@ def sniff(path: Path, name: str) -> str:
     found = _binary_type(path, head, name) or _text_type(head, promised.mime if promised else None, name)
     if promised is None or promised.mime == found or (found in TEXTS and promised.mime in (*TEXTS, XLS)):
         return found
+    if promised.mime in (DOC, PPT) and (found in (RTF, "text/html") or found.startswith(OOXML)):
+        return found  # what many programs write under the old names
     raise _mismatch(name)
 
 
@@ -163,15 +166,30 @@ def _ole_type(path: Path) -> str:
     try:
         with olefile.OleFileIO(str(path)) as container:
             streams = {entry[0].lower() for entry in container.listdir()}
+            protected = bool({"encryptedpackage", "encryptioninfo"} & streams) or _is_encrypted(container, streams)
     except (OSError, ValueError, IndexError, TypeError) as error:
         raise ParseError("The file is damaged or incomplete.", code="damaged_file") from error
-    if {"encryptedpackage", "encryptioninfo"} & streams:
+    if protected:
         raise ParseError("This file is protected by a password. Save it without one.", code="password_protected")
     if {"workbook", "book"} & streams:
         return XLS
-    if {"worddocument", "powerpoint document"} & streams:
-        raise ParseError("This is an old Office format: save it as DOCX or PPTX.", code="needs_converter")
+    for stream, mime in (("worddocument", DOC), ("powerpoint document", PPT)):
+        if stream in streams:
+            return mime
     raise ParseError("This type of file can not be read.", code="unsupported_type")
+
+
+def _is_encrypted(container: Any, streams: set[str]) -> bool:
+    """Old Word and PowerPoint files with a password: [MS-DOC] 2.5.2 (fEncrypted), [MS-PPT] 2.3.2 (headerToken)."""
+    if "worddocument" in streams:
+        with container.openstream("WordDocument") as stream:
+            head = stream.read(12)
+        return len(head) == 12 and bool(head[11] & 0x01)
+    if "powerpoint document" in streams and "current user" in streams:
+        with container.openstream("Current User") as stream:
+            head = stream.read(16)
+        return bool(head[12:16] == b"\xdf\xc4\xd1\xf3")
+    return False
 
 
 def _zip_type(path: Path) -> str:
@@ -213,6 +231,8 @@ def _text_type(head: bytes, promised: str | None, name: str) -> str:
         return promised or "text/plain"
     if promised == XLS:  # what many systems export as .xls is a web page or tab-separated text
         return "text/html" if _HTML.search(head) else "text/tab-separated-values"
+    if promised in (DOC, PPT) and _HTML.search(head):
+        return "text/html"
     if promised is not None:
         raise _mismatch(name)
     if extension_of(name):

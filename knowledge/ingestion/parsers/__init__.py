@@ -47,6 +47,8 @@ FILE_TYPES: tuple[FileType, ...] = (
     _row("message/rfc822", "message", "eml mht mhtml", "E-mail", 50),
     _row("application/epub+zip", "epub", "epub", "EPUB", 100),
     _row("application/zip", "bundle", "zip", "ZIP of documents", 500),
+    _row("application/msword", "legacy", "doc dot wps", "Word 97–2003", 100),
+    _row("application/vnd.ms-powerpoint", "legacy", "ppt pps pot dps", "PowerPoint 97–2003", 200),
     _row("image/png", "pictures", "png", "PNG picture", 50),
     _row("image/jpeg", "pictures", "jpg jpeg", "JPEG picture", 50),
     _row("image/tiff", "pictures", "tif tiff", "TIFF picture", 100),

@@ -20,18 +20,20 @@ from knowledge.ingestion.split.separators import separator_runs
 from knowledge.ingestion.split.shapes import Leaf, Passage, SplitMode, SplitSettings
 from knowledge.ingestion.split.smart import smart_runs
 from knowledge.ingestion.split.tables import question_passages, row_runs
-from knowledge.ingestion.split.tidy import TidyRules, tidy
+from knowledge.ingestion.split.tidy import Removed, TidyRules, removed_by, tidy
 from portal.gateway.protocols import TokenCounter
 
 __all__ = [
     "SMART",
     "Leaf",
     "Passage",
+    "Removed",
     "SplitMode",
     "SplitSettings",
     "TidyRules",
     "embedding_text",
     "embedding_texts",
+    "removed_by",
     "split",
     "tidy",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from knowledge.ingestion.blocks import Block, ParsedDocument, assemble
-from knowledge.ingestion.split.patterns import Clock, Pattern, compiled, without
+from knowledge.ingestion.split.patterns import Clock, Pattern, compiled, matches, without
 
 _SPACES = re.compile(r"[ \t\u00a0\u3000]{2,}")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
@@ -49,6 +49,46 @@ def tidy(document: ParsedDocument, rules: TidyRules) -> ParsedDocument:
         title=document.title,
         metadata=document.metadata,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What one rule took out: how often, and the first few. `rule` is the field of `TidyRules`, or the pattern."""
+
+    rule: str
+    count: int
+    examples: tuple[str, ...]
+
+
+def removed_by(document: ParsedDocument, rules: TidyRules) -> list[Removed]:
+    """What `tidy` takes out of the document, rule by rule, in the order in which the rules work.
+
+    A rule is counted in the text as it was read: where a pattern takes a whole address, that address is told
+    twice. Raises `Invalid` as `tidy` does.
+    """
+    clock = Clock(rules.seconds)
+    found = [
+        _removed(
+            pattern.pattern,
+            [block.text[slice(*span)] for block in document.blocks for span in matches(pattern, block.text, clock)],
+        )
+        for pattern in compiled(rules.remove)
+    ]
+    plain = [block.text for block in document.blocks if block.kind not in ("code", "table")]
+    every = [block.text for block in document.blocks]
+    for wanted, rule, pattern, texts in (
+        (rules.urls, "urls", _URL, every),
+        (rules.emails, "emails", _EMAIL, every),
+        (rules.spaces, "spaces", _SPACES, plain),
+        (rules.blank_lines, "blank_lines", _BLANK_LINES, plain),
+    ):
+        if wanted:
+            found.append(_removed(rule, [piece for text in texts for piece in pattern.findall(text)]))
+    return [one for one in found if one.count]
+
+
+def _removed(rule: str, pieces: Sequence[str]) -> Removed:
+    return Removed(rule, len(pieces), tuple(dict.fromkeys(piece[:80] for piece in pieces if piece.strip()))[:3])
 
 
 def _tidy_text(block: Block, rules: TidyRules, patterns: Sequence[Pattern], clock: Clock) -> str:

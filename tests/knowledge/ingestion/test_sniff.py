@@ -120,8 +120,6 @@ def test_content_decides(tmp_path: Path, data: bytes, name: str, expected: str) 
         (zipped("hello.txt"), "a.docx", "type_mismatch"),
         (zipped("[Content_Types].xml", "xl/workbook.xml"), "a.docx", "type_mismatch"),
         (zipped("[Content_Types].xml", "word/document.xml")[:-30], "a.docx", "damaged_file"),
-        (ole("WordDocument"), "a.doc", "needs_converter"),
-        (ole("PowerPoint Document"), "a.ppt", "needs_converter"),
         (ole("EncryptionInfo", "EncryptedPackage"), "a.docx", "password_protected"),
         (ole("Contents"), "a.msg", "unsupported_type"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 cut off", "a.xls", "damaged_file"),
