@@ -30,6 +30,7 @@ from knowledge.access import (
     visible_revisions,
 )
 from knowledge.api import serializers as shapes
+from knowledge.api.chunk_shapes import ReindexInput
 from knowledge.models import Chunk, Document, Revision, Role
 from portal.kernel.reading import asker, checked
 
@@ -91,6 +92,7 @@ class BaseDocumentsView(GenericViewSet[Document]):
             data["path"] or upload.name or "file",
             folder=data["folder"],
             same_name=data["same_name"],
+            review=data["review"],
         )
         body = {
             "status": received.status,
@@ -158,11 +160,12 @@ class DocumentViewSet(GenericViewSet[Document]):
         documents.delete(asker(request), access_document(asker(request), document, Role.EDITOR))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
-    @extend_schema(request=None, responses={201: shapes.RevisionSerializer})
+    @extend_schema(request=ReindexInput, responses={201: shapes.RevisionSerializer})
     @action(detail=True, methods=["post"])
     def reindex(self, request: Request, document: str) -> Response:
-        """Read the newest bytes again with the base's settings of today."""
-        revision = lifecycle.reindex(asker(request), access_document(asker(request), document, Role.EDITOR))
+        """Read the newest bytes again: as chosen for this document, else with the base's settings of today."""
+        row = access_document(asker(request), document, Role.EDITOR)
+        revision = lifecycle.reindex(asker(request), row, **checked(ReindexInput(data=request.data)))
         return Response(shapes.RevisionSerializer(revision).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(responses=shapes.RevisionSerializer(many=True))
@@ -225,7 +228,9 @@ class RevisionViewSet(GenericViewSet[Revision]):
         """`?level=passage|leaf` (default passage), paged."""
         row = access_revision(asker(request), revision)
         level = request.query_params.get("level", Chunk.Level.PASSAGE)
-        rows = Chunk.objects.filter(revision=row, level=level).defer("lexemes").order_by("ordinal")
+        rows = Chunk.objects.filter(revision=row, level=level).defer("lexemes")
+        # Leaves of a passage that was changed by hand are numbered behind all others: their passages tell the order.
+        rows = rows.order_by("parent__ordinal", "ordinal") if level == Chunk.Level.LEAF else rows.order_by("ordinal")
         page: Any = self.paginate_queryset(cast(Any, rows))
         return self.get_paginated_response(shapes.ChunkSerializer(page, many=True).data)
 

@@ -151,6 +151,8 @@ class UploadInput(serializers.Serializer[Any]):
     path = serializers.CharField(required=False, allow_blank=True, default="")
     folder = serializers.CharField(required=False, allow_blank=True, default="")
     same_name = serializers.ChoiceField(choices=["revision", "keep_both", "skip"], required=False, default="revision")
+    # Stop after splitting until somebody approves it, whatever the base says.
+    review = serializers.BooleanField(required=False, default=False)
 
 
 class UploadResult(serializers.Serializer[Any]):

@@ -79,7 +79,7 @@ def cancel(principal: Principal, revision: Revision) -> None:
 def confirm(principal: Principal, revision: Revision) -> None:
     """Let a reviewed revision go on to vectorizing."""
     row = _in_review(revision)
-    _queue(row, "embed", splitting_of(row.config, {"review": "never"}))
+    _queue(row, "embed", base_settings.with_splitting(row.config, {"review": "never"}))
     audit.record(principal, "revision.confirm", revision, base_ids=[revision.base_id])
     announce_id(revision.pk)
     wake()
@@ -95,7 +95,7 @@ def resplit(
     that can not be used and `Conflict` (not_in_review, edits_lost).
     """
     row = _in_review(revision)
-    config = splitting_of(row.config, {**splitting, "review": "always"})
+    config = base_settings.with_splitting(row.config, {**splitting, "review": "always"})
     if not discard_edits:
         refuse_losses(row)
     drop_chunks(row.pk)
@@ -123,12 +123,6 @@ def _queue(row: Revision, stage: str, config: dict[str, Any], **changes: Any) ->
         served_at=None,
         **changes,
     )
-
-
-def splitting_of(config: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A revision's or base's settings with some of the splitting changed and all of it checked."""
-    now = base_settings.read(config).splitting.model_dump(mode="json")
-    return base_settings.with_section(config, "splitting", {**now, **changes})
 
 
 @transaction.atomic
@@ -199,12 +193,12 @@ def add_revision(
     last = document.revisions.order_by("-number").first()
     config, own = document.base.config, False
     if splitting is not None:
-        config, own = splitting_of(config, {**splitting, "review": _review_of(config)}), True
+        config, own = base_settings.with_splitting(config, {**splitting, "review": _review_of(config)}), True
     elif last is not None and last.own_splitting and not as_base:
         kept = base_settings.read(last.config).splitting.model_dump(mode="json")
-        config, own = splitting_of(config, {**kept, "review": _review_of(config)}), True
+        config, own = base_settings.with_splitting(config, {**kept, "review": _review_of(config)}), True
     if review:
-        config = splitting_of(config, {"review": "always"})
+        config = base_settings.with_splitting(config, {"review": "always"})
     revision = Revision.objects.create(
         document=document,
         base_id=document.base_id,

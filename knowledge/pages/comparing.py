@@ -1,8 +1,9 @@
-"""What differs between the texts of two revisions, paragraph by paragraph, and words within changed ones."""
+"""What differs between two revisions, paragraph by paragraph, and between two texts of a passage, word by word."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,10 @@ LINE = 600
 CONTEXT = 1
 
 Kind = Literal["same", "gone", "new", "gap"]
+# Words, runs of blanks, and single characters of everything else: Chinese is compared character by character.
+_WORD = re.compile(r"[A-Za-z0-9_À-ɏ]+|\s+|.", re.DOTALL)
+MOST_WORDS = 3_000
+_AROUND = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +69,36 @@ def _context(same: list[str], *, first: bool, last: bool) -> list[Line]:
     if hidden:
         shown.append(Line("gap", count=hidden))
     return shown + [Line("same", text[:LINE]) for text in tail]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A stretch of text that stays, goes or comes."""
+
+    kind: Literal["same", "gone", "new"]
+    text: str
+
+
+def word_changes(before: str, after: str) -> tuple[Change, ...]:
+    """What was changed in a text, with some of what stands around it; of very long texts line by line."""
+    old, new = _WORD.findall(before), _WORD.findall(after)
+    if len(old) + len(new) > MOST_WORDS:
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    changes: list[Change] = []
+    for operation, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if operation == "equal":
+            changes.append(Change("same", _shortened("".join(old[a:b]), first=a == 0, last=b == len(old))))
+            continue
+        if b > a:
+            changes.append(Change("gone", "".join(old[a:b])))
+        if d > c:
+            changes.append(Change("new", "".join(new[c:d])))
+    return tuple(changes)
+
+
+def _shortened(text: str, *, first: bool, last: bool) -> str:
+    if len(text) <= 2 * _AROUND:
+        return text
+    head = "" if first else text[:_AROUND]
+    tail = "" if last else text[-_AROUND:]
+    return f"{head}…{tail}"

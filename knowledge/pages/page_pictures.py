@@ -14,7 +14,7 @@ from knowledge.ingestion.pipeline import parsed
 from knowledge.ingestion.sandbox import SandboxLimits, parse_file
 from knowledge.models import Chunk, Revision
 from knowledge.pages.frame import open_document, open_revision
-from knowledge.pages.passage_place import locate
+from knowledge.pages.passage_place import as_cited, locate
 from portal.kernel import limits
 from portal.kernel.errors import NotFound, ParseError
 from portal.kernel.middleware import PortalRequest
@@ -41,7 +41,8 @@ def page_picture(request: PortalRequest, principal: Principal, base: str, docume
     if not has_pictures(revision) or not 1 <= number <= (revision.page_count or 0):
         raise NotFound("Not found, or you don't have access.")
     limits.hit("page-picture", str(principal.user_id), PER_MINUTE)
-    wanted = {"page": number, "boxes": _boxes(revision, request.GET.get("chunk", ""), number)}
+    boxes = _boxes(revision, request.GET.get("chunk", ""), request.GET.get("v", ""), number)
+    wanted = {"page": number, "boxes": boxes}
     with storage.local_copy(revision.file) as path:
         source = Source(path=path, name=json.dumps(wanted), mime=PDF)
         try:
@@ -51,12 +52,12 @@ def page_picture(request: PortalRequest, principal: Principal, base: str, docume
     return HttpResponse(drawn.images[0].data, content_type="image/png")
 
 
-def _boxes(revision: Revision, raw: str, page: int) -> list[list[float]]:
+def _boxes(revision: Revision, raw: str, version: str, page: int) -> list[list[float]]:
     """Where the blocks of the cited passage stand on the page; none when the passage is not found exactly."""
     match = _CHUNK.match(raw)
     chunk = Chunk.objects.filter(pk=int(match[1]), revision=revision).first() if match else None
     text = parsed(revision) if chunk else None
-    span = locate(text.text, chunk) if chunk and text else None
+    span = locate(text.text, as_cited(chunk, version)) if chunk and text else None
     if span is None or text is None:
         return []
     return [

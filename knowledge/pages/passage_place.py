@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from knowledge.chunks import history
 from knowledge.models import Chunk
 from knowledge.text import clean
 
@@ -19,6 +20,29 @@ class Span:
         """The part of this span within [start, end), or None."""
         low, high = max(self.start, start), min(self.end, end)
         return Span(low, high) if low < high else None
+
+
+def as_cited(chunk: Chunk, raw_version: str) -> Chunk:
+    """The passage as the version says that a citation names (`?v=2`; without one the first): text and place, unsaved.
+
+    The passage itself when it still reads so; `version` and `level` of the answer tell what it is.
+    """
+    number = int(raw_version) if raw_version.isdecimal() and len(raw_version) <= 9 else 1
+    kept = history.cited(chunk, number)
+    if kept is None:
+        return chunk
+    state = history.state_at(kept)
+    return Chunk(
+        pk=chunk.pk,
+        revision=chunk.revision,
+        level=Chunk.Level.PASSAGE,
+        text=kept.text,
+        prefix=state.prefix,
+        start=state.start,
+        end=state.end,
+        page=state.page,
+        version=kept.number,
+    )
 
 
 def locate(text: str, chunk: Chunk) -> Span | None:

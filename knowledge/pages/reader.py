@@ -19,7 +19,7 @@ from knowledge.pages import rendering
 from knowledge.pages.document_list import following
 from knowledge.pages.frame import base_frame, newest_of, open_document, open_revision
 from knowledge.pages.page_pictures import has_pictures
-from knowledge.pages.passage_place import Span, locate
+from knowledge.pages.passage_place import Span, as_cited, locate
 from portal.kernel.errors import NotFound
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import safe_address, signed_in
@@ -32,11 +32,17 @@ MOST_STEPS = 50
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """What `?chunk=` asks for. Without `span` the passage is not in the text; `text` is then shown as cited."""
+    """What `?chunk=` asks for. Without `span` the passage is not in the text; `text` is then shown as cited.
+
+    `since` says what became of the passage after it was cited: "changed", "removed", or nothing. `by_hand` is
+    True for a version that a person wrote: the file itself does not say it.
+    """
 
     anchor: str
     chunk: Chunk | None
     span: Span | None
+    since: str = ""
+    by_hand: bool = False
 
     @property
     def text(self) -> str:
@@ -63,7 +69,7 @@ def reader(request: PortalRequest, principal: Principal, base: str, document: st
     cited = _chunk(row, request.GET.get("chunk", ""))
     revision = _revision(request, row, newest, cited)
     text = parsed(revision) if revision else None
-    citation = _citation(request.GET.get("chunk", ""), cited, revision, text)
+    citation = _citation(request, cited, revision, text)
     context = {
         **base_frame(home, "documents"),
         "document": row,
@@ -99,12 +105,18 @@ def _revision(
     return open_revision(document, document.active_revision.number) if document.active_revision else newest
 
 
-def _citation(raw: str, chunk: Chunk | None, revision: Revision | None, text: ParsedDocument | None) -> Citation | None:
+def _citation(
+    request: PortalRequest, chunk: Chunk | None, revision: Revision | None, text: ParsedDocument | None
+) -> Citation | None:
+    raw = request.GET.get("chunk", "")
     if not _CHUNK.match(raw):
         return None
-    if chunk is None or revision is None or text is None:
+    if chunk is None or revision is None:
         return Citation(raw, chunk, None)
-    return Citation(raw, chunk, locate(text.text, chunk))
+    cited = as_cited(chunk, request.GET.get("v", ""))
+    since = "removed" if chunk.level == Chunk.Level.GONE else "changed" if cited.version != chunk.version else ""
+    span = locate(text.text, cited) if text is not None else None
+    return Citation(raw, cited, span, since, by_hand=span is None and cited.version > 1)
 
 
 def _shown(
@@ -145,7 +157,7 @@ def _shown(
 def _kept(request: PortalRequest, revision: Revision) -> dict[str, str]:
     """What links within the reader keep of the address."""
     kept = {"rev": str(revision.number)}
-    for name in ("chunk", "of", "back", "view"):
+    for name in ("chunk", "v", "of", "back", "view"):
         if value := request.GET.get(name, "")[:500]:
             kept[name] = value
     return kept

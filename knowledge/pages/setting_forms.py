@@ -42,8 +42,8 @@ class GeneralForm(forms.Form):
     )  # fmt: skip
 
 
-class SplittingForm(forms.Form):
-    """How documents are split; applies to what is uploaded or re-indexed from now on."""
+class SplitForm(forms.Form):
+    """How a text is split and cleaned up: the settings of a base, of one document, or of a preview."""
 
     mode = forms.ChoiceField(
         label=_("Split by"), widget=forms.RadioSelect,
@@ -73,6 +73,45 @@ class SplittingForm(forms.Form):
     patterns = Lines(
         label=_("Patterns"), required=False, help_text=_("Regular expressions that begin a new passage, one a line.")
     )
+    heading_level = forms.IntegerField(
+        label=_("New passage at headings down to level"), min_value=0, max_value=6, required=False,
+        help_text=_("For “Separators of your own”. 0 pays no attention to headings."),
+    )  # fmt: skip
+    question_column = forms.CharField(
+        label=_("Column of the question"), max_length=200, required=False,
+        help_text=_("For questions and answers: the title in the head row. Empty: it is guessed."),
+    )  # fmt: skip
+    answer_column = forms.CharField(
+        label=_("Column of the answer"), max_length=200, required=False,
+        help_text=_("As above; other columns follow the answer."),
+    )  # fmt: skip
+    clean_spaces = forms.BooleanField(label=_("Join runs of spaces"), required=False)
+    clean_blank_lines = forms.BooleanField(label=_("Drop blank lines within paragraphs"), required=False)
+    remove_urls = forms.BooleanField(label=_("Take out web addresses"), required=False)
+    remove_emails = forms.BooleanField(label=_("Take out e-mail addresses"), required=False)
+    remove_patterns = Lines(
+        label=_("Take out"), required=False,
+        help_text=_("Regular expressions, one a line; what they match is not stored. Preview it first."),
+    )  # fmt: skip
+
+    FIRST = ("mode", "passage_tokens", "leaf_tokens", "overlap_tokens")
+
+    def main_fields(self) -> list[forms.BoundField]:
+        """What everybody looks at; the rest stands under “More”."""
+        return [self[name] for name in self.FIRST]
+
+    def more_fields(self) -> list[forms.BoundField]:
+        """What only some documents need."""
+        return [field for field in self if field.name not in self.FIRST]
+
+    def clean_heading_level(self) -> int:
+        """An empty field is 0."""
+        return self.cleaned_data.get("heading_level") or 0
+
+
+class SplittingForm(SplitForm):
+    """How documents are split; applies to what is uploaded or re-indexed from now on."""
+
     review = forms.ChoiceField(
         label=_("Review"), widget=forms.RadioSelect,
         choices=[("never", _("Index at once")), ("always", _("Review first: wait for approval after splitting"))],

@@ -87,20 +87,6 @@ def test_a_review_is_approved_or_sent_back(world: World, alice: Client) -> None:
     assert second.status == Revision.Status.CANCELLED
 
 
-def test_the_preview_splits_as_indexing_does(world: World, alice: Client) -> None:
-    words = "# A\n\n" + "\n\n".join(f"Paragraph {number} tells of valves and pumps. " * 8 for number in range(30))
-    document = indexed(world.principal(world.alice), world.base, "a.md", words)
-    stored = Chunk.objects.filter(revision__document=document, level="passage").count()
-    leaves = Chunk.objects.filter(revision__document=document, level="leaf").count()
-    same = text_of(alice.get(home(document) + "chunks/?passage=400&leaf=110&overlap=0"))
-    assert f"With these sizes: {leaves} chunks in {stored} passages" in same
-    small = text_of(alice.get(home(document) + "chunks/?passage=60&leaf=30&overlap=0"))
-    assert "With these sizes:" in small and f"{leaves} chunks in {stored} passages" not in small
-    assert Chunk.objects.filter(revision__document=document, level="passage").count() == stored
-    wrong = text_of(alice.get(home(document) + "chunks/?passage=1&leaf=30&overlap=0"))
-    assert "1 thing to fix" in wrong
-
-
 def test_what_was_left_out_is_told(world: World, alice: Client) -> None:
     document = two_revisions(world)
     Revision.objects.filter(document=document).update(
