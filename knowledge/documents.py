@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import F, Q
 from django.utils import timezone
 
 from knowledge import lifecycle, statistics, storage
@@ -194,9 +194,3 @@ def drop_superseded_vectors(limit: int = 100) -> int:
             ChunkVector.objects.filter(revision_id=revision.pk).delete()
             dropped += 1
     return dropped
-
-
-def in_state(rows: QuerySet[Document], state: str) -> QuerySet[Document]:
-    """The documents whose newest revision is in `state`."""
-    newest = Revision.objects.filter(document=OuterRef("pk")).order_by("-number").values("status")[:1]
-    return rows.annotate(newest_status=Subquery(newest)).filter(newest_status=state)

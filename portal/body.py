@@ -28,6 +28,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 _UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/(documents/?(upload/?)?|question-sheets/?)$")
 # A piece of an upload; how large one may be is the sender's choice.
 _PIECE = re.compile(r"^/api/v1/uploads/[^/]+/?$")
+_IMPORT = re.compile(r"^/(api/v1/)?imports/?$")
 # Room for the multipart frame around a file of the largest size.
 _FRAME = 1_048_576
 
@@ -36,6 +37,8 @@ def limit_for(method: str, path: str) -> int:
     """The most bytes that a request to `path` may carry."""
     if method == "POST" and _UPLOAD.match(path):
         return int(settings.ARCHWAY["MAX_UPLOAD_BYTES"]) + _FRAME
+    if method == "POST" and _IMPORT.match(path):
+        return int(settings.ARCHWAY["MAX_IMPORT_BYTES"]) + _FRAME
     if method == "PATCH" and _PIECE.match(path):
         return int(settings.ARCHWAY["MAX_UPLOAD_BYTES"])
     return int(settings.ARCHWAY["MAX_BODY_BYTES"])

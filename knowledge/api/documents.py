@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-import django_filters
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from django.db.models import QuerySet
 from django.http import FileResponse
@@ -31,33 +30,14 @@ from knowledge.access import (
 )
 from knowledge.api import serializers as shapes
 from knowledge.api.chunk_shapes import ReindexInput
+from knowledge.api.document_filters import DocumentFilter
+from knowledge.batches import verbs as batch_verbs
 from knowledge.models import Chunk, Document, Revision, Role
 from portal.kernel.reading import asker, checked
 
 
-class DocumentFilter(django_filters.FilterSet):
-    """`?q=&state=&tag=&folder=&type=&enabled=`"""
-
-    q = django_filters.CharFilter(field_name="name", lookup_expr="icontains")
-    tag = django_filters.CharFilter(field_name="tags", method="with_tag")
-    folder = django_filters.CharFilter(field_name="folder", lookup_expr="startswith")
-    state = django_filters.ChoiceFilter(choices=Revision.Status.choices, method="in_state")
-    type = django_filters.CharFilter(field_name="revisions__mime", distinct=True)
-    enabled = django_filters.BooleanFilter()
-
-    class Meta:
-        model = Document
-        fields = ["q", "tag", "folder", "state", "type", "enabled"]
-
-    def with_tag(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
-        return rows.filter(tags__contains=[value])
-
-    def in_state(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
-        return documents.in_state(rows, value)
-
-
 def _listed(rows: QuerySet[Document]) -> QuerySet[Document]:
-    return rows.select_related("base", "active_revision", "active_revision__document").prefetch_related(
+    return rows.select_related("base", "owner", "active_revision", "active_revision__document").prefetch_related(
         "revisions", "revisions__created_by"
     )
 
@@ -75,7 +55,7 @@ class BaseDocumentsView(GenericViewSet[Document]):
     def list(self, request: Request, base: str) -> Response:
         principal = asker(request)
         row = access_base(principal, base)
-        rows = _listed(visible_documents(principal).filter(base=row)).order_by("-updated_at", "-id")
+        rows = _listed(visible_documents(principal).filter(base=row))
         page = self.paginate_queryset(self.filter_queryset(rows))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
@@ -150,7 +130,10 @@ class DocumentViewSet(GenericViewSet[Document]):
         enabled = data.pop("enabled", None)
         if data:
             clear = "review_date" in data and data["review_date"] is None
-            documents.describe(principal, row, clear_review_date=clear, **data)
+            nobody = "owner" in data and not data["owner"]
+            owner = data.pop("owner", None)
+            person = batch_verbs.person(principal, owner) if owner else None
+            documents.describe(principal, row, clear_review_date=clear, owner=person, clear_owner=nobody, **data)
         if enabled is not None:
             documents.set_enabled(principal, row, enabled)
         return self._shown(row)
@@ -267,6 +250,10 @@ class ImageView(APIView):
 
     read_scopes = ("kb:read", "chat")
 
-    @extend_schema(responses={(200, "image/*"): OpenApiTypes.BINARY})
+    @extend_schema(
+        responses={(200, "image/*"): OpenApiTypes.BINARY},
+        parameters=[OpenApiParameter("size", enum=["small"], description="Its thumbnail, where it has one.")],
+    )
     def get(self, request: Request, revision: str, key: str, **kwargs: Any) -> FileResponse:
-        return files.image(access_revision(asker(request), revision), key)
+        small = request.query_params.get("size") == "small"
+        return files.image(access_revision(asker(request), revision), key, small=small)

@@ -118,13 +118,14 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
 
     id = serializers.CharField(source="uid", read_only=True)
     base = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True)
+    owner = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True, allow_null=True)
     active = RevisionSerializer(source="active_revision", read_only=True, allow_null=True)
     latest = serializers.SerializerMethodField()
 
     class Meta:
         model = Document
         fields = [
-            "id", "base", "name", "folder", "enabled", "tags", "review_date", "active", "latest", "created_at",
+            "id", "base", "name", "folder", "enabled", "tags", "review_date", "owner", "active", "latest", "created_at",
             "updated_at", "deleted_at",
         ]  # fmt: skip
 
@@ -141,6 +142,7 @@ class DocumentChange(serializers.Serializer[Any]):
     folder = serializers.CharField(max_length=800, required=False, allow_blank=True)
     tags = serializers.ListField(child=serializers.CharField(max_length=60), required=False)
     review_date = serializers.DateField(required=False, allow_null=True)
+    owner = serializers.CharField(max_length=16, required=False, allow_null=True, allow_blank=True)
     enabled = serializers.BooleanField(required=False)
 
 

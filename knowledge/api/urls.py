@@ -5,7 +5,9 @@ from __future__ import annotations
 from django.urls import re_path
 from rest_framework.routers import SimpleRouter
 
+from knowledge.api.archives import ArchiveView, EstimateView, ExportsView, ImportsView
 from knowledge.api.bases import BaseViewSet
+from knowledge.api.batches import BatchesView, BatchView, TagsView
 from knowledge.api.chunks import (
     ChunkViewSet,
     LossesView,
@@ -59,6 +61,34 @@ urlpatterns = [
     ),
     re_path(r"^bases/(?P<base>[^/]+)/uploads/?$", BaseUploadsView.as_view(), name="api-base-uploads"),
     re_path(r"^uploads/(?P<upload>[^/]+)/?$", UploadView.as_view(), name="api-upload"),
+    re_path(
+        r"^bases/(?P<base>[^/]+)/batches/?$",
+        BatchesView.as_view({"get": "list", "post": "create"}),
+        name="api-base-batches",
+    ),
+    re_path(r"^batches/(?P<batch>[^/]+)/?$", BatchView.as_view({"get": "retrieve"}), name="api-batch"),
+    re_path(r"^batches/(?P<batch>[^/]+)/items/?$", BatchView.as_view({"get": "items"}), name="api-batch-items"),
+    *[
+        re_path(rf"^batches/(?P<batch>[^/]+)/{verb}/?$", BatchView.as_view({"post": verb}), name=f"api-batch-{verb}")
+        for verb in ("cancel", "undo", "again")
+    ],
+    re_path(r"^bases/(?P<base>[^/]+)/tags/?$", TagsView.as_view(), name="api-tags"),
+    re_path(
+        r"^bases/(?P<base>[^/]+)/exports/?$",
+        ExportsView.as_view({"get": "list", "post": "create"}),
+        name="api-exports",
+    ),
+    re_path(r"^bases/(?P<base>[^/]+)/exports/estimate/?$", EstimateView.as_view(), name="api-export-estimate"),
+    re_path(r"^imports/?$", ImportsView.as_view({"get": "list", "post": "create"}), name="api-imports"),
+    re_path(
+        r"^archives/(?P<archive>[^/]+)/?$",
+        ArchiveView.as_view({"get": "retrieve", "delete": "destroy"}),
+        name="api-archive",
+    ),
+    re_path(r"^archives/(?P<archive>[^/]+)/file/?$", ArchiveView.as_view({"get": "file"}), name="api-archive-file"),
+    re_path(
+        r"^archives/(?P<archive>[^/]+)/cancel/?$", ArchiveView.as_view({"post": "cancel"}), name="api-archive-cancel"
+    ),
     re_path(r"^bases/(?P<base>[^/]+)/recycle-bin/?$", RecycleBinView.as_view({"get": "list"}), name="api-recycle-bin"),
     re_path(
         r"^recycle-bin/(?P<document>[^/]+)/restore/?$",

@@ -67,10 +67,13 @@ def start_export(
     return archive
 
 
-def start_import(principal: Principal, path: Path, file_name: str, *, name: str = "", embedding: str = "") -> Archive:
+def start_import(
+    principal: Principal, path: Path, file_name: str, *, name: str = "", embedding: str = "", wake: bool = True
+) -> Archive:
     """Take an archive from `path` (thrown away by the caller) and queue its import into a new base.
 
-    Its manifest is read at once, so that a file of another kind is refused at the door. Raises `Invalid`, `TooLarge`.
+    Its manifest is read at once, so that a file of another kind is refused at the door. Without `wake` the caller
+    does the work. Raises `Invalid`, `TooLarge`, `Denied`.
     """
     principal.require("kb:manage")
     if principal.base_ids is not None:
@@ -93,7 +96,8 @@ def start_import(principal: Principal, path: Path, file_name: str, *, name: str 
             size=size,
         )
         audit.record(principal, "archive.upload", archive, file=archive.file_name, content_hash=manifest.content_hash)
-        background.wake(archive)
+        if wake:
+            background.wake(archive)
     return archive
 
 

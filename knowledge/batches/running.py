@@ -102,7 +102,9 @@ def _act(batch: Batch, principal: Principal, item: BatchItem) -> dict[str, objec
     """Do the verb, or undo it; returns what an undo needs."""
     undoing = batch.undoes_id is not None
     verb = find(batch.verb)
-    document = Document.objects.select_related("base", "active_revision", "owner").filter(pk=item.document_id or 0).first()
+    document = (
+        Document.objects.select_related("base", "active_revision", "owner").filter(pk=item.document_id or 0).first()
+    )
     if document is None:
         raise Skip("The document does not exist any more.", code="gone")
     if not undoing and document.base_id != batch.base_id:

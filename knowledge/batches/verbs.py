@@ -243,24 +243,25 @@ def _check_owner(principal: Principal, base: KnowledgeBase, params: Params) -> P
     uid = str(params.get("owner") or "")
     if not uid:
         return {"owner": "", "owner_name": ""}
-    person = _person(principal, uid)
-    documents.responsible(Document(base=base), person)
-    return {"owner": uid, "owner_name": str(person)}
+    chosen = person(principal, uid)
+    documents.responsible(Document(base=base), chosen)
+    return {"owner": uid, "owner_name": str(chosen)}
 
 
-def _person(principal: Principal, uid: str) -> User:
-    person = User.objects.filter(uid=uid, memberships__workspace_id=principal.workspace_id).first()
-    if person is None:
+def person(principal: Principal, uid: str) -> User:
+    """Somebody of the workspace. Raises `Invalid` (person_unknown)."""
+    found = User.objects.filter(uid=uid, memberships__workspace_id=principal.workspace_id).first()
+    if found is None:
         raise Invalid("There is no such person in the workspace.", code="person_unknown")
-    return person
+    return found
 
 
 def _assign(principal: Principal, document: Document, params: Params) -> Before | None:
-    person = _person(principal, params["owner"]) if params["owner"] else None
+    chosen = person(principal, params["owner"]) if params["owner"] else None
     before = document.owner
-    if before == person:
+    if before == chosen:
         return None
-    documents.describe(principal, document, owner=person, clear_owner=person is None)
+    documents.describe(principal, document, owner=chosen, clear_owner=chosen is None)
     return {"owner": before.uid if before else ""}
 
 

@@ -63,6 +63,7 @@ function receive(frame) {
   document.dispatchEvent(new CustomEvent("archway:event", { detail: frame }));
   if (frame.type === "document.progress") progress(frame);
   else if (frame.type === "document.changed") rowChanged(frame.doc);
+  else if (frame.type === "work.progress") workMoved(frame);
   else if (frame.type === "notification") {
     countsSoon();
     if (document.querySelector("[data-live-user]")) refetchSoon();
@@ -149,6 +150,11 @@ function paint(row, frame) {
     const unit = row.querySelector("[data-progress]").dataset[`unit${frame.unit[0]?.toUpperCase()}${frame.unit.slice(1)}`];
     amount.textContent = `${number(frame.done)}/${number(frame.total)} ${unit ?? ""}`;
   }
+}
+
+// A batch, export or import: pages that show it read their regions again.
+function workMoved(frame) {
+  if (document.querySelector("[data-works]") || !["queued", "running"].includes(frame.state)) refetchSoon();
 }
 
 const changed = new Set();
