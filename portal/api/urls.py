@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 from rest_framework.routers import SimpleRouter
 
 from portal.api import views
+from portal.api.credentials import CredentialViewSet
 
 router = SimpleRouter()
 router.trailing_slash = "/?"
@@ -23,6 +24,20 @@ urlpatterns = [
         name="api-notifications",
     ),
     re_path(r"^endpoints/?$", views.EndpointView.as_view({"get": "list"}), name="api-endpoints"),
+    re_path(r"^credentials/?$", CredentialViewSet.as_view({"get": "list", "post": "create"}), name="api-credentials"),
+    re_path(
+        r"^credentials/(?P<credential>[^/.]+)/?$",
+        CredentialViewSet.as_view({"get": "retrieve", "patch": "partial_update", "delete": "destroy"}),
+        name="api-credential",
+    ),
+    *(
+        re_path(
+            rf"^credentials/(?P<credential>[^/.]+)/{verb}/?$",
+            CredentialViewSet.as_view({"post": verb}),
+            name=f"api-credential-{verb}",
+        )
+        for verb in ("reseal", "check", "expose")
+    ),
     re_path(r"^people/?$", views.PeopleView.as_view({"get": "list"}), name="api-people"),
     re_path(r"^audit/?$", views.AuditView.as_view({"get": "list"}), name="api-audit"),
     re_path(r"^schema/?$", SpectacularAPIView.as_view(), name="api-schema"),

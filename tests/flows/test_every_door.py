@@ -23,6 +23,7 @@ from knowledge.retrieval.contract import RetrievalRequest
 from portal.kernel import keys, notify
 from portal.kernel.models import Department, Notification, User
 from portal.kernel.principal import for_user
+from portal.kernel.secrets import verbs
 from tests.support.people import World, indexed
 
 SECRET_WORD = "xylograph"
@@ -102,6 +103,9 @@ def alices(world: World) -> Alices:
     chunk = Chunk.objects.filter(revision=revision, level="passage").first()
     assert chunk is not None
     department = Department.objects.get(pk=world.company.pk)
+    credential = verbs.create(
+        None, name=SECRET_WORD, value=SECRET_WORD, host="api.example.com", workspace_id=world.workspace.pk
+    )
     return Alices(
         world,
         {
@@ -122,6 +126,7 @@ def alices(world: World) -> Alices:
             "page": "1",
             "notification": Notification.objects.get(user=world.alice).uid,
             "workspace": world.workspace.uid,
+            "credential": str(credential.pk),
         },
     )
 
