@@ -2,7 +2,8 @@
 
 `knowledge_strong` gives the lexemes of a leaf whose saturation f / (f + n) is high, each with the number of its tier;
 n is BM25's for a leaf of `words` tokens where the average is 75 (`knowledge.retrieval.word_plans` has the same
-numbers). Built without stopping writers, therefore outside of a transaction.
+numbers). Its cost says: never compute it in a search, read the index. Built without stopping writers, therefore outside
+of a transaction.
 """
 
 from django.contrib.postgres.operations import AddIndexConcurrently
@@ -10,7 +11,7 @@ from django.db import migrations, models
 
 _FUNCTION = r"""
 CREATE OR REPLACE FUNCTION knowledge_strong(lexemes tsvector, words integer) RETURNS text[]
-LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 100000 AS $$
   SELECT array_agg(lexeme || E'\x01' || tier) FROM (
     SELECT lexeme, width_bucket(cardinality(positions) / (cardinality(positions) + 0.3 + 0.9 * words / 75.0),
                                 ARRAY[0.55, 0.65, 0.75, 0.83, 0.9]) AS tier FROM unnest(lexemes)) AS counted

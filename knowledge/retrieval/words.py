@@ -35,7 +35,7 @@ SMALL = 3_000
 LARGE = 60_000
 # How many leaves a round may score, for a query of one lexeme; of many lexemes each leaf costs more.
 ROUNDS = (1_500, 6_000)
-LEXEMES_AT_ONCE = 6
+LEXEMES_AT_ONCE = 4
 # How many leaves in which one of the lexemes is strong are scored beside them in the last round.
 STRONG = 1_000
 # With more lexemes the small first round settles nothing (the bound of what is missing is too high), so it is left out.

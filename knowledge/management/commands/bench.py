@@ -13,6 +13,7 @@ from portal.kernel.command_line import Progress, principal_for, print_json
 
 class Command(BaseCommand):
     help = "Measures the speed of ingestion and of searches."
+    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True)
