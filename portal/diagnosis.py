@@ -25,6 +25,7 @@ from django.core import checks as django_checks
 from django.core.mail import get_connection
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from knowledge.ingestion.convert import find_program
@@ -34,6 +35,8 @@ from portal.celery import app
 from portal.embedded import locations
 from portal.embedded.machine import megabytes_free
 from portal.kernel.errors import ArchwayError
+from portal.kernel.models import Credential
+from portal.kernel.secrets import keyring, rotation, watch
 
 LEAST_POSTGRES, LEAST_VECTOR = 16, (0, 8)
 LEAST_REDIS, LEAST_VALKEY = 7, 8
@@ -65,6 +68,7 @@ def examine() -> Iterator[Check]:
     if database.ok:
         yield _migrations()
         yield _clock()
+        yield _master_key()
     broker = _down("redis") if "Valkey" in missing else _redis()
     yield broker
     if broker.ok:
@@ -150,6 +154,33 @@ def _clock() -> Check:
     ok = abs(ahead) < CLOCK_SECONDS and now.year >= 2025
     detail = _("%(now)s, %(ahead)+.1f s from the database") % {"now": now.isoformat(timespec="seconds"), "ahead": ahead}
     return Check("clock", ok, detail, "" if ok else _("Set the clock (NTP); sign-ins and claims depend on it."))
+
+
+def _master_key() -> Check:
+    """The key seals and opens now, and everything that is stored can be opened with what is configured."""
+    try:
+        ring = keyring.load()
+        key, wrapped = ring.current.new_key(b"doctor")
+        works = ring.current.unwrap(wrapped, b"doctor") == key
+        usage = rotation.usage()
+        unreadable = Credential.objects.filter(watch.needs_attention(timezone.now()), health="unreadable").count()
+    except ArchwayError as error:
+        return Check("master_key", False, error.sentence(), _("See “Master key” in docs/operations.md."))
+    except DatabaseError:
+        return Check("master_key", False, _("no table yet"), _("Run `manage.py migrate`."))
+    missing = sorted(set(usage) - {source.key_id for source in (ring.current, *ring.others)})
+    waiting = usage.total() - usage[ring.current.key_id]
+    detail = _("%(key)s, %(count)d sealed values, %(waiting)d under older keys") % {
+        "key": ring.current.key_id, "count": usage.total(), "waiting": waiting,
+    }  # fmt: skip
+    if not works or missing:
+        advice = _("Configure the missing key in ARCHWAY_MASTER_KEY_OLD: %(keys)s.") % {"keys": ", ".join(missing)}
+        return Check("master_key", False, detail, advice)
+    if unreadable:
+        advice = _("Some secrets can not be opened: `manage.py credentials list --attention`.")
+        return Check("master_key", False, detail, advice)
+    advice = _("Finish the rotation: `manage.py rotate_master_key`.") if waiting else ""
+    return Check("master_key", True, detail, advice)
 
 
 def _redis() -> Check:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
+from pytest_django import Settings
 
 from portal import diagnosis
+from portal.kernel.secrets import verbs
 
 NAMES = [
     "python",
@@ -17,6 +20,7 @@ NAMES = [
     "database",
     "migrations",
     "clock",
+    "master_key",
     "redis",
     "workers",
     "embedding",
@@ -47,6 +51,31 @@ def test_what_is_not_met_comes_with_advice_and_what_works_is_said_so() -> None:
     assert found["redis"].ok
     assert not found["workers"].ok
     assert all(check.advice for check in found.values() if not check.ok)
+
+
+@pytest.mark.django_db
+def test_a_master_key_that_is_missing_is_named_and_a_rotation_that_is_not_finished_too(
+    tmp_path: Path, settings: Settings
+) -> None:
+    def look() -> diagnosis.Check:
+        return {check.name: check for check in diagnosis.examine()}["master_key"]
+
+    assert look().ok
+    old, new = base64.b64encode(b"o" * 32).decode(), base64.b64encode(b"n" * 32).decode()
+    file = tmp_path / "key"
+    file.write_text(old)
+    settings.ARCHWAY = {**settings.ARCHWAY, "MASTER_KEY_FILE": str(file)}
+    verbs.create(None, name="x", value="a-secret-of-doctor", host="h.example", workspace_id=None)
+    file.write_text(f"{new}\n{old}")
+    unfinished = look()
+    assert unfinished.ok
+    assert "rotate_master_key" in unfinished.advice
+    file.write_text(new)
+    missing = look()
+    assert not missing.ok
+    assert "ARCHWAY_MASTER_KEY_OLD" in missing.advice
+    file.write_text("no key")
+    assert not look().ok
 
 
 def test_servers_that_are_down_are_named_with_the_command_that_starts_them(

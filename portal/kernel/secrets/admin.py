@@ -106,7 +106,7 @@ class CredentialAdmin(ScopedAdmin):
     readonly_fields = ["reference", "state_badge", "health_badge", "ending"]
     changeable = ("name", "host", "secret", "expires_at")
     addable = True
-    actions = ["reseal", "check", "expose", "revoke"]
+    actions = ["reseal", "examine", "expose", "revoke"]
 
     def rows(self, request: HttpRequest) -> QuerySet[Any]:
         """Listed without what is sealed: nothing is opened, nor even fetched, to show a list."""
@@ -162,7 +162,7 @@ class CredentialAdmin(ScopedAdmin):
         self.each(request, rows, verbs.reseal, _("%(count)s sealed anew."))  # type: ignore[arg-type]
 
     @action(description=_("Check whether they can be opened"))
-    def check(self, request: HttpRequest, rows: QuerySet[Credential]) -> None:
+    def examine(self, request: HttpRequest, rows: QuerySet[Credential]) -> None:
         found = watch.check_health(rows)
         self.message_user(
             request, _("%(good)s can be opened, %(bad)s can not.") % {"good": found["good"], "bad": found["unreadable"]}

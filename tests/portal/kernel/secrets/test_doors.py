@@ -216,7 +216,7 @@ def test_an_error_in_the_form_does_not_send_the_secret_back(world: World) -> Non
 def test_actions_of_the_admin_are_the_verbs(world: World, made: dict[str, Any]) -> None:
     client = signed_in(world.admin)
     url = reverse("admin:kernel_credential_changelist")
-    for action in ("reseal", "check", "expose", "revoke"):
+    for action in ("reseal", "examine", "expose", "revoke"):
         assert client.post(url, {"action": action, "_selected_action": [made["id"]]}).status_code == 302
     done = set(AuditEntry.objects.filter(object_id=made["id"]).values_list("action", flat=True))
     assert done >= {"credential.create", "credential.reseal", "credential.expose", "credential.revoke"}
