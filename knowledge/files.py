@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import FileResponse
 
 from knowledge import storage
+from knowledge.images import keeping
 from knowledge.ingestion.sniff import TEXTS
 from knowledge.models import Revision, StoredImage
 from portal.kernel.errors import NotFound
@@ -29,17 +30,23 @@ def download(revision: Revision) -> FileResponse:
     return guarded(response)
 
 
-def image(revision: Revision, key: str) -> FileResponse:
-    """A picture of the revision."""
+def image(revision: Revision, key: str, *, small: bool = False) -> FileResponse:
+    """A picture of the revision; `small` its thumbnail, where it is large enough to have one."""
     row = StoredImage.objects.filter(revision=revision, key=key).first()
     if row is None:
         raise NotFound("Not found, or you don't have access.")
-    safe = row.mime in _SHOWN
+    thumbnail = small and row.thumbnail
+    mime = keeping.THUMBNAIL_TYPE if thumbnail else row.mime
+    safe = mime in _SHOWN
+    try:
+        stream = storage.open_file(row.thumbnail if thumbnail else row.file)
+    except FileNotFoundError as error:
+        raise NotFound("Not found, or you don't have access.") from error
     response = FileResponse(
-        storage.open_file(row.file),
+        stream,
         as_attachment=not safe,
         filename=f"{key[:12]}",
-        content_type=row.mime if safe else "application/octet-stream",
+        content_type=mime if safe else "application/octet-stream",
     )
     return guarded(response)
 

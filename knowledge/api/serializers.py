@@ -215,6 +215,20 @@ class SearchInput(serializers.Serializer[Any]):
     trace = serializers.BooleanField(required=False, default=False)
 
 
+class HitImageOutput(serializers.Serializer[Any]):
+    """A picture that goes with a passage. `api` is its address for programs, `url` that for a signed-in browser."""
+
+    key = serializers.CharField()
+    alt = serializers.CharField()
+    mime = serializers.CharField()
+    width = serializers.IntegerField()
+    height = serializers.IntegerField()
+    page = serializers.IntegerField(allow_null=True)
+    url = serializers.CharField()
+    thumbnail = serializers.CharField()
+    api = serializers.CharField()
+
+
 class HitOutput(serializers.Serializer[Any]):
     """A passage that answers; see docs/api.md for the scales."""
 
@@ -233,7 +247,10 @@ class HitOutput(serializers.Serializer[Any]):
     text = serializers.CharField()
     place = serializers.CharField()
     citation = serializers.CharField()
+    origin = serializers.CharField(allow_blank=True)
     highlights = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
+    images = HitImageOutput(many=True)
+    recognised = serializers.BooleanField()
 
 
 class SearchOutput(serializers.Serializer[Any]):

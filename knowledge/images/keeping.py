@@ -25,6 +25,7 @@ from portal.kernel.errors import ParseError
 
 log = logging.getLogger(__name__)
 
+THUMBNAIL_TYPE = "image/jpeg"
 CHILD = "knowledge.images.shrinking:shrink"
 LIMITS = SandboxLimits(memory_mb=1200, cpu_seconds=120, wall_seconds=180, result_mb=128)
 

@@ -11,12 +11,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from knowledge.ingestion.blocks import ParseContext
 from knowledge.ingestion.parsers import BY_EXTENSION, BY_MIME
 from knowledge.ingestion.parsers.encodings import has_control_characters, wide_encoding
 from knowledge.ingestion.parsers.images import image_header
 from portal.kernel.errors import ParseError
 
 HEAD = 64 * 1024
+MAX_PIXELS = ParseContext().max_image_pixels
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 OOXML = "application/vnd.openxmlformats-officedocument."
 ODF = "application/vnd.oasis.opendocument.text"
@@ -130,6 +132,8 @@ def _picture_type(head: bytes) -> str | None:
     if head.startswith(b"\xff\xd8\xff"):  # its size may stand behind kilobytes of what the camera noted
         return "image/jpeg"
     header = image_header(head)
+    if header is not None and header.width * header.height > MAX_PIXELS and _is_binary(head):
+        raise ParseError("This picture has more than %(limit)s pixels.", code="image_too_large", limit=MAX_PIXELS)
     readable = header is not None and header.mime in BY_MIME and header.width > 0 and header.height > 0
     # Two letters alone make no picture of a text that begins with "BM".
     return header.mime if header is not None and readable and _is_binary(head) else None

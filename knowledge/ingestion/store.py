@@ -147,7 +147,14 @@ def write_vectors(
 
 def add_vectors(revision_id: int, space: EmbeddingSpace, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
     """Store vectors of leaves that have none; the caller holds the revision's claim or its document."""
-    block = vector_block(revision_id, space, ids, vectors)
+    copy_vectors(revision_id, space, ids, vectors)
+
+
+def copy_vectors(
+    revisions: int | NDArray[np.int64], space: EmbeddingSpace, ids: Sequence[int], vectors: NDArray[np.float32]
+) -> None:
+    """Store vectors of leaves that have none and are held by the caller; one revision for all, or one a leaf."""
+    block = vector_block(revisions, space, ids, vectors)
     with (
         connection.cursor() as cursor,
         cursor.copy(

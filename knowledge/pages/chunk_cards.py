@@ -12,6 +12,7 @@ from knowledge.ingestion.store import searchable_text
 from knowledge.ingestion.transformations import settings_of
 from knowledge.models import Chunk, ChunkVersion, Revision
 from knowledge.pages.comparing import Change, word_changes
+from knowledge.pages.picture_strips import Strip, strips
 from portal.gateway.embedding import counter_for
 
 PANELS = ("edit", "split", "history", "leaves", "add", "leaf", "first")
@@ -69,11 +70,16 @@ class Card:
     versions: list[VersionLine] = field(default_factory=list)
     leaves: list[LeafLine] = field(default_factory=list)
     leaf: LeafLine | None = None
+    pictures: Strip | None = None
 
 
 def cards(revision: Revision, chunks: list[Chunk], opened: Opened) -> list[Card]:
     """The cards of one page, one of them perhaps with an open panel."""
-    return [_opened_card(revision, chunk, opened) if chunk.pk == opened.chunk else Card(chunk) for chunk in chunks]
+    found = [_opened_card(revision, chunk, opened) if chunk.pk == opened.chunk else Card(chunk) for chunk in chunks]
+    pictures = strips(revision, [(chunk.pk, chunk.start, chunk.end) for chunk in chunks])
+    for card in found:
+        card.pictures = pictures.get(card.chunk.pk)
+    return found
 
 
 def _opened_card(revision: Revision, chunk: Chunk, opened: Opened) -> Card:

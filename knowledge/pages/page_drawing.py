@@ -1,4 +1,4 @@
-"""Draws one page of a PDF as PNG, in the sandbox's child process. Knows no Django, no database, no settings."""
+"""Draws one page of a PDF or picture file as PNG, in the sandbox's child. Knows no Django, no database, no settings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pypdfium2 as pypdfium
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from knowledge.ingestion.blocks import Block, Image, ParseContext, ParsedDocument, Source, assemble
 from knowledge.ingestion.parsers.pdf.opening import open_document
+from knowledge.ingestion.parsers.pictures import frame, frames_of, opened
 from portal.kernel.errors import ParseError
 
 WIDTH = 1_100
@@ -34,6 +36,8 @@ def draw(source: Source, context: ParseContext) -> ParsedDocument:
     opening, `page_missing`, `fonts_not_embedded`).
     """
     wanted = json.loads(source.name)
+    if source.mime.startswith("image/"):
+        return _drawn(source, *_picture(source, int(wanted["page"]), context), wanted)
     document, _ = open_document(source, context)
     number = int(wanted["page"])
     if not 1 <= number <= len(document):
@@ -42,12 +46,26 @@ def draw(source: Source, context: ParseContext) -> ParsedDocument:
     width, height = page.get_size()
     scale = min(WIDTH / max(width, 1.0), (MAX_PIXELS / max(width * height, 1.0)) ** 0.5)
     _refuse_missing_fonts(page)
-    pixels = _rendered(page, scale)
+    return _drawn(source, _rendered(page, scale), scale, wanted)
+
+
+def _drawn(source: Source, pixels: NDArray[np.uint8], scale: float, wanted: dict[str, Any]) -> ParsedDocument:
     for box in wanted["boxes"]:
         _mark(pixels, [edge * scale for edge in box])
-    data = png(pixels)
-    image = Image(key=f"page-{number}", mime="image/png", data=data)
+    image = Image(key=f"page-{wanted['page']}", mime="image/png", data=png(pixels))
     return assemble(source.mime, [Block("paragraph", "Page")], images=[image])
+
+
+def _picture(source: Source, number: int, context: ParseContext) -> tuple[NDArray[np.uint8], float]:
+    """A page of a picture file, no wider than a page of a PDF is drawn, and its scale."""
+    with opened(source.path, context) as picture:
+        if not 1 <= number <= frames_of(picture):
+            raise ParseError("This document has no such page.", code="page_missing")
+        upright = frame(picture, number)
+    width, height = upright.size
+    scale = min(1.0, WIDTH / width, (MAX_PIXELS / (width * height)) ** 0.5)
+    small = upright.resize((max(1, round(width * scale)), max(1, round(height * scale))))
+    return np.array(small, dtype=np.uint8), scale
 
 
 def _refuse_missing_fonts(page: pypdfium.PdfPage) -> None:

@@ -29,7 +29,7 @@ _CHUNK = re.compile(r"^c_(\d{1,18})$")
 
 def has_pictures(revision: Revision | None) -> bool:
     """Whether pages of this file can be drawn."""
-    return revision is not None and revision.mime == PDF
+    return revision is not None and (revision.mime == PDF or revision.mime.startswith("image/"))
 
 
 @require_safe
@@ -44,7 +44,7 @@ def page_picture(request: PortalRequest, principal: Principal, base: str, docume
     boxes = _boxes(revision, request.GET.get("chunk", ""), request.GET.get("v", ""), number)
     wanted = {"page": number, "boxes": boxes}
     with storage.local_copy(revision.file) as path:
-        source = Source(path=path, name=json.dumps(wanted), mime=PDF)
+        source = Source(path=path, name=json.dumps(wanted), mime=revision.mime)
         try:
             drawn = parse_file(source, LIMITS, parser="knowledge.pages.page_drawing:draw")
         except ParseError as error:
@@ -60,8 +60,11 @@ def _boxes(revision: Revision, raw: str, version: str, page: int) -> list[list[f
     span = locate(text.text, as_cited(chunk, version)) if chunk and text else None
     if span is None or text is None:
         return []
-    return [
-        list(block.bbox)
+    touched = [
+        block
         for block in text.blocks
         if block.bbox and block.page == page and block.start < span.end and block.end > span.start
     ]
+    # A picture is marked only where nothing in it is: the words of a scan stand inside it.
+    marked = [block for block in touched if block.kind != "image"] or touched
+    return [list(block.bbox) for block in marked if block.bbox]

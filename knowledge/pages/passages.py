@@ -14,6 +14,7 @@ from typing import Any
 from django.utils.translation import get_language, gettext
 
 from knowledge.access import visible_documents
+from knowledge.ingestion.blocks import NO_ALT
 from portal.kernel.principal import Principal
 
 # Characters of an excerpt, and lines of a table in it besides its head.
@@ -144,7 +145,11 @@ def parts(text: str, highlights: Sequence[Sequence[int]]) -> tuple[Part, ...]:
 
     offset = 0
     for line in text.split("\n"):
-        # A blank line ends a paragraph, and is none itself.
+        # A blank line ends a paragraph, and is none itself; nor is what stands for a picture without words.
+        if line.strip() == NO_ALT:
+            close()
+            offset += len(line) + 1
+            continue
         if not line.strip() or bool(_TABLE_LINE.match(line)) == bool(prose):
             close()
         if line.strip():

@@ -20,6 +20,7 @@ from knowledge.models import Document, KnowledgeBase, Revision, Role
 from knowledge.pages import parse_warnings
 from knowledge.pages.chunk_pages import asked_revision
 from knowledge.pages.frame import base_frame, open_document
+from knowledge.pages.picture_strips import Strip, strips
 from knowledge.pages.setting_forms import SplitForm
 from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.middleware import PortalRequest
@@ -35,6 +36,7 @@ class Shown:
 
     passage: Passage
     leaves: tuple[tuple[Leaf, str], ...]
+    pictures: Strip | None = None
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -65,6 +67,16 @@ def _as_it_is(revision: Revision) -> SplitForm:
     return SplitForm(data)
 
 
+def _shown(revision: Revision, found: Preview | None, passages: list[Passage]) -> list[Shown]:
+    """The passages of one page of the preview. Their pictures have places in the text as it is, not cleaned up anew."""
+    same_text = found is not None and not found.removed
+    pictures = strips(revision, [(one.ordinal, one.start, one.end) for one in passages] if same_text else [])
+    return [
+        Shown(one, tuple(zip(one.leaves, as_searched(revision, one), strict=True)), pictures.get(one.ordinal))
+        for one in passages
+    ]
+
+
 def _page(
     request: PortalRequest,
     home: KnowledgeBase,
@@ -91,7 +103,7 @@ def _page(
         "form": form,
         "preview": found,
         "page": page,
-        "shown": [Shown(one, tuple(zip(one.leaves, as_searched(revision, one), strict=True))) for one in page],
+        "shown": _shown(revision, found, list(page)),
         "lost": found.lost if found else losses(revision),
         "warnings": [parse_warnings.sentence(warning) for warning in revision.warnings],
         "problem": problem,

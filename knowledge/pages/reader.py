@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from knowledge import files
+from knowledge import files, moving
 from knowledge.ingestion.blocks import ParsedDocument
 from knowledge.ingestion.pipeline import parsed
 from knowledge.models import Chunk, Document, KnowledgeBase, Revision
@@ -63,7 +63,14 @@ class Steps:
 @signed_in
 def reader(request: PortalRequest, principal: Principal, base: str, document: str) -> HttpResponse:
     """The page at `/bases/{b}/documents/{d}/?rev=3&chunk=c_81&part=2#c_81`."""
-    home, row = open_document(principal, base, document)
+    try:
+        home, row = open_document(principal, base, document)
+    except NotFound:
+        # Citations keep the address at which a document stood; it may have moved to another base since.
+        now = moving.place_of(principal, base, document)
+        if now is None:
+            raise
+        return HttpResponseRedirect(f"/bases/{now}/documents/{document}/?{request.GET.urlencode()}".rstrip("?"))
     topic, seq = following(home)
     newest = newest_of(row)
     cited = _chunk(row, request.GET.get("chunk", ""))
@@ -239,9 +246,10 @@ def original(request: PortalRequest, principal: Principal, base: str, document: 
 @require_safe
 @signed_in
 def image(request: PortalRequest, principal: Principal, base: str, document: str, key: str) -> HttpResponse:
-    """A picture inside the document, for whoever may see the document."""
+    """A picture inside the document, for whoever may see the document; `?size=small` its thumbnail."""
     _, row = open_document(principal, base, document)
-    return cast(HttpResponse, files.image(_asked_revision(request, row), key))
+    small = request.GET.get("size") == "small"
+    return cast(HttpResponse, files.image(_asked_revision(request, row), key, small=small))
 
 
 def _asked_revision(request: PortalRequest, document: Document) -> Revision:

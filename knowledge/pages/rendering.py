@@ -16,7 +16,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
-from knowledge.ingestion.blocks import Block, ParsedDocument
+from knowledge.ingestion.blocks import NO_ALT, Block, ParsedDocument
 from knowledge.pages.passage_place import Span
 
 # Characters of one piece (a long table or listing is cut between lines) and of one part of the reader.
@@ -28,6 +28,7 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 _TAGS = {
     "h2", "h3", "h4", "h5", "h6", "p", "br", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "pre",
     "code", "blockquote", "figure", "figcaption", "img", "mark", "aside", "div", "span", "hr",
+    "a",
 }  # fmt: skip
 _ATTRIBUTES = {
     "*": {"id", "class", "tabindex"},
@@ -35,6 +36,7 @@ _ATTRIBUTES = {
     "ol": {"start"},
     "th": {"scope"},
     "img": {"src", "alt", "loading"},
+    "a": {"href"},
     "span": {"lang"},
 }
 
@@ -164,11 +166,14 @@ def part_html(part: Part, marks: Marks, image_url: Callable[[str], str]) -> Safe
     """One part as sanitised HTML. `image_url` gives the address of a stored picture by its key."""
     out: list[str] = []
     place: tuple[object, ...] | None = None
+    recognised = False
     for piece in part.pieces:
         here = (piece.block.page, piece.block.sheet, piece.block.slide)
         if here != place and any(here):
             out.append(f'<div class="parsed__place">{escape(_place_name(piece.block))}</div>')
-        place = here
+        if piece.block.ocr and not recognised:
+            out.append(f'<div class="parsed__ocr">{escape(gettext("Read from a picture by text recognition"))}</div>')
+        place, recognised = here, piece.block.ocr
         out.append(_piece_html(piece, marks, image_url))
     return sanitised("".join(out))
 
@@ -180,7 +185,7 @@ def sanitised(html: str) -> SafeString:
 
 
 def _own_address(tag: str, name: str, value: str) -> str | None:
-    if name == "src":
+    if name in ("src", "href"):
         return value if value.startswith("/bases/") else None
     return value
 
@@ -317,5 +322,9 @@ def _figure(block: Block, text: str, offset: int, marks: Marks, image_url: Calla
     caption = marks.dress(text, offset)
     if not block.image:
         return f"<p>{caption}</p>"
-    picture = f'<img src="{escape(image_url(block.image))}" alt="{escape(text)}" loading="lazy">'
-    return f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+    alt = gettext("Picture in the document") if text == NO_ALT else text
+    full = image_url(block.image)
+    small = f"{full}{'&' if '?' in full else '?'}size=small"
+    picture = f'<img src="{escape(small)}" alt="{escape(alt)}" loading="lazy">'
+    caption = "" if text == NO_ALT else f"<figcaption>{caption}</figcaption>"
+    return f'<figure><a href="{escape(full)}">{picture}</a>{caption}</figure>'

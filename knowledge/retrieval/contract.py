@@ -51,12 +51,25 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class HitImage:
+    """A picture that goes with a passage; `width` and `height` in pixels, 0 when not known."""
+
+    key: str
+    alt: str
+    mime: str
+    width: int
+    height: int
+    page: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A passage that answers. `score` orders within its mode only; `relevance` (0–1) compares across modes and queries.
 
     `chunk` is the passage's id and `leaf` that of its best leaf; with `revision`, `version` (it grows with every
     change by hand) and `sha256` they are the citation. `highlights` are (start, end) offsets into `text`;
-    `start` and `end` are offsets of the passage in the revision's parsed text.
+    `start` and `end` are offsets of the passage in the revision's parsed text. `recognised`: some of the text was
+    read from a picture.
     """
 
     rank: int
@@ -89,6 +102,10 @@ class Hit:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     version: int = 1
+    # The address of the web that the document was fetched from; empty for files.
+    origin: str = ""
+    images: tuple[HitImage, ...] = ()
+    recognised: bool = False
 
     @property
     def citation(self) -> str:
@@ -111,8 +128,15 @@ class Hit:
         return " › ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """JSON-ready, with `citation` and `place`."""
-        return {**asdict(self), "citation": self.citation, "place": self.place}
+        """JSON-ready, with `citation` and `place`, and with the addresses of the pictures."""
+        images = [{**asdict(image), **self._addresses(image.key)} for image in self.images]
+        return {**asdict(self), "citation": self.citation, "place": self.place, "images": images}
+
+    def _addresses(self, key: str) -> dict[str, str]:
+        """Where a picture is served to who may see the document: in a session, small, and to programs."""
+        page = f"/bases/{self.base}/documents/{self.document}/images/{key}/?rev={self.revision_number}"
+        api = f"/api/v1/revisions/{self.revision}/images/{key}"
+        return {"url": page, "thumbnail": f"{page}&size=small", "api": api}
 
 
 @dataclass(frozen=True, slots=True)

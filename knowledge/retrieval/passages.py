@@ -8,6 +8,8 @@ from typing import Any
 
 from django.db import connection
 
+from knowledge.images import places
+from knowledge.images.places import Pictured
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.permitted import Permitted
 from knowledge.text import highlight_spans, tokenise
@@ -21,13 +23,14 @@ _LOAD = """
 WITH {permitted}, asked (passage_id, leaf_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
 SELECT c.id, l.id, c.sha256, c.text, c.prefix, c.heading_path, c.page, c.sheet, c.row_first, c.row_last, c.slide,
        c.start, c."end", l.start, l."end", c.revision_id, c.ordinal,
-       r.uid, r.number, d.uid, d.name, d.folder, p.base_id, c.version
+       r.uid, r.number, d.uid, d.name, d.folder, p.base_id, c.version, coalesce(o.url, '')
   FROM asked a
   JOIN knowledge_chunk c ON c.id = a.passage_id AND c.enabled
   JOIN knowledge_chunk l ON l.id = a.leaf_id AND l.enabled
   JOIN permitted p ON p.revision_id = c.revision_id
   JOIN knowledge_revision r ON r.id = c.revision_id AND r.status = 'indexed'
   JOIN knowledge_document d ON d.active_revision_id = r.id
+  LEFT JOIN knowledge_origin o ON o.document_id = d.id
 """
 
 
@@ -58,6 +61,7 @@ class Loaded:
     folder: str
     base_id: int
     version: int
+    origin: str
 
 
 def load(permitted: Permitted, ranked: Sequence[Ranked]) -> dict[int, Loaded]:
@@ -129,6 +133,11 @@ def neighbours(
             tuple(text for place, text in around if place > passage.ordinal),
         )
     return found
+
+
+def pictures(passages: Collection[Loaded]) -> dict[int, Pictured]:
+    """What of the passages, which are permitted, is pictured, by the passage's id; the others are missing."""
+    return places.pictured([(passage.chunk, passage.revision_id, passage.start, passage.end) for passage in passages])
 
 
 def highlights(text: str, lexemes: Collection[str]) -> tuple[tuple[int, int], ...]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from knowledge.base_settings import BaseSettings
+from knowledge.images.places import Pictured
 from knowledge.retrieval import blend, meaning, passages, words
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
-from knowledge.retrieval.contract import Hit, Mode, Part, RetrievalRequest, RetrievalResult
+from knowledge.retrieval.contract import Hit, HitImage, Mode, Part, RetrievalRequest, RetrievalResult
 from knowledge.retrieval.passages import Loaded
 from knowledge.retrieval.permitted import Permitted, resolve
 from knowledge.retrieval.relevance import relevance
@@ -166,6 +167,7 @@ def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
     kept = passages.without_copies(first, loaded, asked.lexemes, asked.top_k)
     shown = [loaded[item.candidate.passage] for item in kept]
     around = passages.neighbours(permitted, shown, asked.neighbours)
+    pictured = passages.pictures(shown)
     word_ranks = blend.ranks([(item.passage, item.words) for item in found.candidates if item.words])
     near_ranks = blend.ranks([(item.passage, item.cosine) for item in found.candidates if item.cosine is not None])
     names = {item.base.pk: (item.base.uid, item.base.name) for item in permitted.bases}
@@ -178,8 +180,16 @@ def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
             parts["embedding"] = Part(near_ranks[passage.chunk], item.candidate.cosine, "cosine")
         worth = found.relevance(item)
         before, after = around.get(passage.chunk, ((), ()))
-        hits.append(_hit(rank, item, passage, asked, worth, names[passage.base_id], parts, before, after))
+        hit = _hit(rank, item, passage, asked, worth, names[passage.base_id], parts, before, after)
+        hits.append(_with_pictures(hit, pictured.get(passage.chunk)))
     return hits
+
+
+def _with_pictures(hit: Hit, found: Pictured | None) -> Hit:
+    if found is None:
+        return hit
+    images = tuple(HitImage(**asdict(image)) for image in found.images)
+    return replace(hit, images=images, recognised=found.recognised)
 
 
 def _hit(
@@ -225,6 +235,7 @@ def _hit(
         before=before,
         after=after,
         version=passage.version,
+        origin=passage.origin,
     )
 
 

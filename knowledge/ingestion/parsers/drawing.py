@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from knowledge.ingestion.blocks import NO_ALT as NO_ALT
 from knowledge.ingestion.blocks import Block
 from knowledge.ingestion.parsers.characters import storable
 from knowledge.ingestion.parsers.images import Pictures
@@ -16,7 +17,6 @@ from knowledge.ingestion.parsers.tables import markdown_table
 from knowledge.ingestion.parsers.xml import Element, integer
 
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
-NO_ALT = "[image]"  # the text of a picture without alternative text; it alone is no text
 _FILE_NAME = re.compile(r"[^/\\]{1,200}\.(?:png|jpe?g|gif|bmp|tiff?|webp|emf|wmf|svg)", re.IGNORECASE)
 _MAX_POINTS = 20_000
 

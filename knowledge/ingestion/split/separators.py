@@ -1,7 +1,8 @@
 """Advanced splitting: at the separators, patterns and headings that a person chose, and only there.
 
-A segment above the passage size is cut further; two segments are never joined. What a separator says
-stays in the text: it opens the following segment when it starts a line, else it closes the one before.
+A segment above the passage size is cut further; two segments are never joined, but a title or the head of a
+table goes with what follows it. No separator cuts a table row or a code block in two. What a separator
+says stays in the text: it opens the following segment when it starts a line, else it closes the one before.
 """
 
 from __future__ import annotations
@@ -27,11 +28,25 @@ def separator_runs(
     last = -1
     for atom in fitted(text, list(_cut_atoms(text, atoms, cuts)), Limits.of(settings, measure), measure):
         segment = bisect_right(cuts, atom.start)
-        if segment != last:
+        if segment != last and not (groups and _only_opens(groups[-1], atom, blocks)):
             groups.append([])
-            last = segment
+        last = segment
         groups[-1].append(replace(atom, section=segment))
     return list(groups)
+
+
+def _only_opens(group: Sequence[Atom], atom: Atom, blocks: Sequence[Block]) -> bool:
+    """Whether a segment is nothing but titles or a table's head so far, and `atom` is what they are above."""
+    last = group[-1]
+    if not all(one.opens for one in group):
+        return False
+    if last.kind == "row":
+        return atom.block == last.block
+    same_place = (blocks[atom.block].sheet, blocks[atom.block].slide) == (
+        blocks[last.block].sheet,
+        blocks[last.block].slide,
+    )
+    return same_place and blocks[atom.block].kind != "heading"
 
 
 def _cuts(text: str, settings: SplitSettings) -> Iterator[int]:
@@ -50,6 +65,8 @@ def _cut_atoms(text: str, atoms: Sequence[Atom], cuts: Sequence[int]) -> Iterato
     """The atoms, cut where a separator stands inside one."""
     for atom in atoms:
         inner = cuts[bisect_right(cuts, atom.start) : bisect_right(cuts, atom.end - 1)]
+        if atom.kind in ("row", "code"):
+            inner = ()
         bounds = [atom.start, *inner, atom.end]
         for low, high in pairwise(bounds):
             piece = text[low:high]

@@ -99,6 +99,8 @@ def question_passages(
         start, end = parts[0].start, parts[-1].end
         cells = cells_of(text[start:end])
         question, answer = _cell(cells, columns.question), _cell(cells, columns.answer)
+        if columns.answer == columns.question:  # a table of one column: the text once
+            question, answer = "", question
         similar = [_cell(cells, index) for index in columns.similar]
         more = [f"{title}: {_cell(cells, index)}" for index, title in columns.extra if _cell(cells, index)]
         whole = "\n".join(piece for piece in (question, *similar, answer, *more) if piece)

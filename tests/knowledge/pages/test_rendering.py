@@ -73,7 +73,9 @@ def test_marks_do_not_open_a_way_for_markup() -> None:
 
 def test_pictures_come_from_the_revision_only() -> None:
     page = html(document(Block("image", "A pump", image="ab12")))
-    assert 'src="/bases/b/ab12/"' in page and 'alt="A pump"' in page
+    assert 'src="/bases/b/ab12/?size=small"' in page and 'alt="A pump"' in page
+    assert '<a href="/bases/b/ab12/"' in page
+    assert "href=" not in sanitised('<a href="https://tracker.example/">x</a><a href="//tracker.example/">y</a>')
     assert "src=" not in sanitised('<img src="https://tracker.example/p.png">')
     assert "src=" not in sanitised('<img src="//tracker.example/p.png">')
     assert "onerror" not in sanitised('<img src="/bases/b/k/" onerror="alert(1)">')
