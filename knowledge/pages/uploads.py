@@ -12,9 +12,9 @@ from django.shortcuts import render
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from knowledge import intake
-from knowledge.access import access_base, visible_documents
-from knowledge.models import Document, KnowledgeBase, Role
+from knowledge import intake, resumable
+from knowledge.access import access_base, visible_documents, visible_uploads
+from knowledge.models import Document, KnowledgeBase, Role, Upload
 from knowledge.pages.frame import base_frame
 from knowledge.pages.upload_rules import upload_rules
 from portal.kernel.errors import ArchwayError, Invalid
@@ -69,13 +69,31 @@ def _page(request: PortalRequest, base: KnowledgeBase, outcomes: list[Outcome], 
     context = {
         **base_frame(base, "documents"),
         **upload_rules(),
+        "unfinished": _unfinished(request, base),
         "outcomes": failed + [outcome for outcome in outcomes if outcome.ok],
         "failed": len(failed),
         "succeeded": len(outcomes) - len(failed),
         "folder": (request.POST.get("folder") or request.GET.get("folder", "")).replace("\x00", "")[:800],
         "same_name": _same_name(request),
+        "review": request.POST.get("review") == "true",
     }
     return render(request, "knowledge/upload.html", context, status=status)
+
+
+def _unfinished(request: PortalRequest, base: KnowledgeBase) -> list[Upload]:
+    """The person's uploads into this base that can be gone on with."""
+    if request.principal is None:
+        return []
+    return list(resumable.still_open(visible_uploads(request.principal).filter(base=base))[:20])
+
+
+@require_POST
+@signed_in
+def discard(request: PortalRequest, principal: Principal, base: str) -> HttpResponse:
+    """Forget an upload of the person's own that was not finished, `upload`."""
+    row = access_base(principal, base, Role.EDITOR)
+    resumable.discard(resumable.find(principal, request.POST.get("upload", "")))
+    return HttpResponseRedirect(f"/bases/{row.uid}/documents/upload/")
 
 
 def _same_name(request: PortalRequest) -> Any:
@@ -93,6 +111,7 @@ def _receive(
         path or upload.name or "file",
         folder=request.POST.get("folder", ""),
         same_name=_same_name(request),
+        review=request.POST.get("review") == "true",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from knowledge.pages import (
+    adding_pages,
     archive_pages,
     batch_pages,
     chunk_urls,
@@ -15,6 +16,7 @@ from knowledge.pages import (
     reader,
     revision_pages,
     setting_pages,
+    source_pages,
     tag_pages,
     uploads,
 )
@@ -28,6 +30,15 @@ urlpatterns = [
     path(_DOCUMENTS, document_list.document_list, name="documents"),
     path(f"{_DOCUMENTS}upload/", uploads.upload, name="upload"),
     path(f"{_DOCUMENTS}upload/names/", uploads.names, name="upload-names"),
+    path(f"{_DOCUMENTS}upload/discard/", uploads.discard, name="upload-discard"),
+    path(f"{_DOCUMENTS}paste/", adding_pages.paste, name="paste"),
+    path(f"{_BASE}question-sheets/", adding_pages.questions, name="questions"),
+    path("question-sheet/", adding_pages.question_template, name="question-template"),
+    path(f"{_BASE}sources/", source_pages.sources, name="sources"),
+    path(f"{_BASE}sources/new/", source_pages.new_source, name="source-new"),
+    path(f"{_BASE}sources/<str:source>/", source_pages.source_page, name="source"),
+    path(f"{_BASE}sources/<str:source>/settings/", source_pages.source_settings, name="source-settings"),
+    *[path(f"{_BASE}sources/<str:source>/{verb}/", source_pages.act, {"verb": verb}) for verb in source_pages.VERBS],
     path(f"{_DOCUMENTS}bulk/", batch_pages.bulk, name="documents-bulk"),
     path(f"{_DOCUMENTS}restore/", batch_pages.restore, name="documents-restore"),
     path(f"{_BASE}batches/", batch_pages.batch_list, name="batches"),
@@ -55,6 +66,7 @@ urlpatterns = [
     path(f"{_BASE}settings/delete/", setting_pages.delete_base, name="base-delete"),
     path(_DOCUMENT, reader.reader, name="document"),
     path(f"{_DOCUMENT}row/", document_list.document_row, name="document-row"),
+    path(f"{_DOCUMENT}text/", adding_pages.edit_text, name="document-text"),
     path(f"{_DOCUMENT}original/", reader.original, name="document-original"),
     path(f"{_DOCUMENT}images/<str:key>/", reader.image, name="document-image"),
     path(f"{_DOCUMENT}pages/<int:number>.png", page_pictures.page_picture, name="document-page"),
