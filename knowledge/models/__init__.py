@@ -4,6 +4,7 @@ from knowledge.models.background import Archive, Batch, BatchItem
 from knowledge.models.bases import Grant, KnowledgeBase, Role
 from knowledge.models.chunks import Chunk, ChunkVector, ChunkVersion
 from knowledge.models.documents import Attempt, Document, Revision, StoredImage
+from knowledge.models.model_changes import ModelChange
 from knowledge.models.pictures import PicturePlace, RecognisedText
 from knowledge.models.queries import QueryRecord
 from knowledge.models.sources import Origin, Source, SourcePage, SourceRun, Upload
@@ -22,6 +23,7 @@ __all__ = [
     "Document",
     "Grant",
     "KnowledgeBase",
+    "ModelChange",
     "Origin",
     "PicturePlace",
     "QueryRecord",
