@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import time
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from knowledge.models import Revision
 from portal.kernel import keys
 from tests.support import requests
+from tests.support.memory import MemoryWatch
 from tests.support.people import World
 from tests.support.running import Web, until, web, worker
 
@@ -83,52 +82,6 @@ def _file(objects: list[bytes], root: int) -> bytes:
     return bytes(data)
 
 
-class Memory:
-    """Peak resident megabytes of a process and, by themselves, of the largest process below it."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._stop = threading.Event()
-        self.peaks: dict[int, tuple[int, str]] = {}
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def _watch(self) -> None:
-        while not self._stop.wait(0.1):
-            for pid in [self._pid, *descendants(self._pid)]:
-                peak, name = _peak(pid)
-                if peak > self.peaks.get(pid, (0, ""))[0]:
-                    self.peaks[pid] = (peak, name)
-
-    def stop(self) -> list[tuple[int, str]]:
-        self._stop.set()
-        self._thread.join()
-        return sorted(self.peaks.values(), reverse=True)
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid`."""
-    found: list[int] = []
-    try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except OSError:
-        return found
-    for child in children:
-        found += [int(child), *descendants(int(child))]
-    return found
-
-
-def _peak(pid: int) -> tuple[int, str]:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-    except OSError:
-        return 0, ""
-    kilobytes = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
-    kind = "parser" if "fork_server" in command else "worker" if "celery" in command else "web"
-    return kilobytes // 1024, kind
-
-
 @pytest.fixture
 def site(environment: dict[str, str]) -> Iterator[Web]:
     with web(environment) as running:
@@ -181,18 +134,20 @@ def follow(revision: Revision) -> tuple[str, float, dict[str, float]]:
 def test_large_pdf(world: World, site: Web, environment: dict[str, str]) -> None:
     data = large_pdf()
     assert len(data) > 50_000_000
-    with worker(environment) as ingest:
-        memory = [Memory(site.running.pid), Memory(ingest.pid)]
+    with (
+        worker(environment) as ingest,
+        MemoryWatch(site.running.pid) as of_web,
+        MemoryWatch(ingest.pid) as of_worker,
+    ):
         seconds, answer = upload(site, world, data)
         revision = Revision.objects.get(uid=answer["revision"]["id"])  # type: ignore[index]
         until(lambda: Revision.objects.exclude(status="pending").filter(pk=revision.pk).exists(), "work begins")
         status, longest, spent = follow(revision)
-        peaks = [watch.stop() for watch in memory]
     revision.refresh_from_db()
     print(f"\n{len(data) / 1e6:.1f} MB, {revision.page_count} pages, {revision.chunk_count} chunks, ended {status}")
     print(f"answer {seconds:.2f} s after the last byte; longest standstill {longest:.2f} s; until the end of {spent}")
-    print(f"peaks in MB: web {peaks[0][:2]}, ingestion {peaks[1][:5]}")
+    print(f"peaks in MB: web {of_web.own}, worker {of_worker.own}, largest process below it {of_worker.below}")
     assert status == "indexed"
     assert seconds < 2
     assert longest < 2
-    assert max(peak for group in peaks for peak, _ in group) < 1_024
+    assert max(of_web.own, of_worker.own, of_worker.below) < 1_024
