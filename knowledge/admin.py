@@ -11,61 +11,31 @@ from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import action, display
 
-from knowledge import bases, documents, lifecycle
-from knowledge.access import closed_bases, deleted_documents, visible_bases, visible_documents
+from knowledge import bases, lifecycle
+from knowledge.access import closed_bases
+from knowledge.admin_scope import KnowledgeAdmin
 from knowledge.api.serializers import reason_of
+from knowledge.batches.admin import TONES, ArchiveAdmin, BatchAdmin, BatchItemAdmin, DocumentAdmin, TagAdmin
 from knowledge.models import (
     Attempt,
     BaseTerm,
     Chunk,
     ChunkVector,
     ChunkVersion,
-    Document,
     Grant,
     KnowledgeBase,
     QueryRecord,
     Revision,
     RevisionTerms,
-    Role,
     StoredImage,
 )
-from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
+from portal.kernel.admin_door import ScopedAdmin, asker, register
 from portal.kernel.models import AuditEntry
 
-TONES = {
-    "pending": "info",
-    "parsing": "info",
-    "segmenting": "info",
-    "vectorizing": "info",
-    "review": "warning",
-    "indexed": "success",
-    "no_text": "warning",
-    "failed": "danger",
-    "cancelled": "default",
-}
-
-
-class KnowledgeAdmin(ScopedAdmin):
-    """Rows of bases that the asker may see. Sensitive bases stay closed here as on every door."""
-
-    base_path = "base_id"
-
-    def rows(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: QuerySet[Any] = self.model._default_manager.all()
-        return rows.filter(**{f"{self.base_path}__in": seen_bases(request).values("id")})
-
-
-def seen_bases(request: HttpRequest) -> QuerySet[KnowledgeBase]:
-    """The bases that an admin manages; for an operator, the ordinary bases of all workspaces besides.
-
-    All that is listed can be changed here, so a sensitive base that is merely shared for reading is not.
-    """
-    principal = asker(request)
-    own = visible_bases(principal, Role.OWNER) if principal else KnowledgeBase.objects.none()
-    if not is_operator(request):
-        return own
-    ordinary = KnowledgeBase.objects.filter(sensitive=False, deleted_at__isnull=True)
-    return KnowledgeBase.objects.filter(id__in=own.values("id").union(ordinary.values("id")))
+__all__ = [
+    "ArchiveAdmin", "BatchAdmin", "BatchItemAdmin", "DocumentAdmin", "OriginAdmin", "SourceAdmin", "SourcePageAdmin",
+    "SourceRunAdmin", "TagAdmin", "UploadAdmin",
+]  # fmt: skip
 
 
 @register(KnowledgeBase)
@@ -152,54 +122,6 @@ class GrantAdmin(KnowledgeAdmin):
     def revoke(self, request: HttpRequest, rows: QuerySet[Grant]) -> None:
         chosen = rows.select_related("base", "user", "department")
         self.each(request, chosen, lambda who, row: bases.revoke(who, row.base, row), _("%(count)s revoked."))  # type: ignore[arg-type]
-
-
-@register(Document)
-class DocumentAdmin(KnowledgeAdmin):
-    """Documents, those of the recycle bin included."""
-
-    list_display = ["name", "base", "state", "enabled", "folder", "updated_at", "deleted_at"]
-    list_filter = [
-        "enabled",
-        ("base", RelatedOnlyFieldListFilter),
-        "active_revision__status",
-        ("updated_at", RangeDateTimeFilter),
-    ]
-    search_fields = ["name", "folder", "uid"]
-    list_select_related = ["base", "active_revision"]
-    actions = ["enable", "disable", "reindex", "bin", "restore"]
-
-    def rows(self, request: HttpRequest) -> QuerySet[Any]:
-        return Document.objects.filter(base__in=seen_bases(request))
-
-    @display(description=_("state"), label=TONES)
-    def state(self, row: Document) -> tuple[str, str]:
-        newest = row.revisions.order_by("-number").first()
-        return (newest.status, newest.get_status_display()) if newest else ("cancelled", "—")
-
-    @action(description=_("Let searches find it"))
-    def enable(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
-        self.each(request, rows, lambda who, row: documents.set_enabled(who, row, True), _("%(count)s enabled."))  # type: ignore[arg-type]
-
-    @action(description=_("Hide from searches"))
-    def disable(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
-        self.each(request, rows, lambda who, row: documents.set_enabled(who, row, False), _("%(count)s disabled."))  # type: ignore[arg-type]
-
-    @action(description=_("Re-index"))
-    def reindex(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
-        principal = asker(request)
-        live = rows.filter(pk__in=visible_documents(principal).values("pk")) if principal else rows.none()
-        self.each(request, live, lifecycle.reindex, _("%(count)s queued."))  # type: ignore[arg-type]
-
-    @action(description=_("Into the recycle bin"))
-    def bin(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
-        self.each(request, rows, documents.delete, _("%(count)s deleted."))  # type: ignore[arg-type]
-
-    @action(description=_("Restore"))
-    def restore(self, request: HttpRequest, rows: QuerySet[Document]) -> None:
-        principal = asker(request)
-        binned = rows.filter(pk__in=deleted_documents(principal).values("pk")) if principal else rows.none()
-        self.each(request, binned, documents.restore, _("%(count)s restored."))  # type: ignore[arg-type]
 
 
 @register(Revision)

@@ -14,11 +14,13 @@ from django.utils import timezone
 
 from knowledge import intake, lifecycle, statistics
 from knowledge import tags as vocabulary
+from knowledge.access import visible_documents
 from knowledge.ingestion.copying import copy_for_embedding
 from knowledge.models import Document, KnowledgeBase, Revision
 from portal.gateway.embedding import space_of
 from portal.kernel import audit, events
 from portal.kernel.errors import Conflict, Invalid
+from portal.kernel.models import AuditEntry
 from portal.kernel.principal import Principal
 
 Taken = Literal["refuse", "keep_both"]
@@ -60,6 +62,19 @@ def move(
         lifecycle.touch(base.pk)
         events.publish(f"base:{base.uid}", {"type": "document.changed", "doc": row.uid})
     return queued
+
+
+def place_of(principal: Principal, base_uid: str, uid: str) -> str | None:
+    """The base (uid) in which a document lies that once lay in another one; None when the asker may not see it.
+
+    Citations and links keep the address under which a document stood; this is where they lead now.
+    """
+    document = visible_documents(principal).select_related("base").filter(uid=uid).exclude(base__uid=base_uid).first()
+    if document is None:
+        return None
+    left = KnowledgeBase.objects.filter(uid=base_uid).values_list("pk", flat=True).first()
+    moves = AuditEntry.objects.filter(object_type="document", object_id=uid, action="document.move_out")
+    return document.base.uid if left and moves.filter(base_ids=[left]).exists() else None
 
 
 def _nothing_open(document: Document) -> None:

@@ -77,13 +77,14 @@ def output_key(*parts: object) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _output_name(key: str) -> str:
+def output_name(key: str) -> str:
+    """The stored name of a stage output."""
     return f"outputs/{key[:2]}/{key}.json.gz"
 
 
 def write_output(key: str, value: dict[str, Any]) -> None:
     """Keep a stage output; writing it again is no error."""
-    name = _output_name(key)
+    name = output_name(key)
     if not default_storage.exists(name):
         data = gzip.compress(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"), compresslevel=3)
         default_storage.save(name, ContentFile(data))
@@ -92,12 +93,12 @@ def write_output(key: str, value: dict[str, Any]) -> None:
 def delete_output(key: str) -> None:
     """Forget a stage output; an absent one is no error."""
     if key:
-        default_storage.delete(_output_name(key))
+        default_storage.delete(output_name(key))
 
 
 def read_output(key: str) -> dict[str, Any] | None:
     """A stage output, or None when it is not kept (any more)."""
-    name = _output_name(key)
+    name = output_name(key)
     if not key or not default_storage.exists(name):
         return None
     with default_storage.open(name, "rb") as stream:

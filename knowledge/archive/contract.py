@@ -89,8 +89,9 @@ class Checking:
 class Building:
     """A base that is being made from an archive: hidden until it is complete.
 
-    `space` is the space of the vectors when they can be used here; None: all is embedded anew. `chunks` maps
-    (level, ordinal) to primary keys for the revision being written. `store` keeps a blob and gives its name.
+    `space` is the space of the vectors when they can be used here; None: all is embedded anew. `store` keeps a
+    blob and gives its name, `blob` gives its bytes; `note` writes down stored names before there is anything under
+    them, so that they can be deleted whatever happens.
     """
 
     base: KnowledgeBase
@@ -98,6 +99,7 @@ class Building:
     space: EmbeddingSpace | None
     store: Callable[[str], str]
     blob: Callable[[str], bytes]
+    note: Callable[[list[str]], None]
     documents: dict[int, int] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     active: dict[int, int | None] = field(default_factory=dict)

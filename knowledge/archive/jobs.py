@@ -237,13 +237,18 @@ def _build(turn: background.Turn[Archive], principal: Principal, zip_file: Zip, 
     """The new base, published together with the end of the work."""
     archive = turn.work
     base = building.hidden_base(principal, archive, manifest)
-    keeping = building.Keeping(zip_file, lambda names: building.note_files(archive, names))
+
+    def note(names: list[str]) -> None:
+        building.note_files(archive, names)
+
+    keeping = building.Keeping(zip_file, note)
     job = Building(
         base=base,
         user_id=principal.user_id,
         space=building.usable_space(base.embedding, manifest),
         store=keeping.store,
         blob=zip_file.read,
+        note=note,
     )
     checked = sum(part.records for part in manifest.parts) + manifest.blobs
     building.build(zip_file, job, manifest, lambda done: turn.at(checked + done))

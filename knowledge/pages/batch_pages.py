@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.db.models import QuerySet
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_POST, require_safe
@@ -36,7 +36,7 @@ def bulk(request: PortalRequest, principal: Principal, base: str) -> HttpRespons
     try:
         asked = _asked(request, principal, home, verb)
         if asked is not None and not asked.is_valid():
-            return _ask(request, principal, home, verb, chosen, asked)
+            return ask(request, principal, home, verb, chosen, asked)
         params = asked.params() if asked is not None else {}  # type: ignore[attr-defined]
         batch = batches.start(principal, home, verb, chosen, params)
     except (Conflict, Invalid, NotFound) as error:
@@ -63,9 +63,10 @@ def _asked(request: PortalRequest, principal: Principal, base: KnowledgeBase, ve
     return made
 
 
-def _ask(
-    request: PortalRequest, principal: Principal, base: KnowledgeBase, verb: str, chosen: Selection, form: forms.Form
+def ask(
+    request: HttpRequest, principal: Principal, base: KnowledgeBase, verb: str, chosen: Selection, form: forms.Form
 ) -> HttpResponse:
+    """The page that asks what a verb needs to know. Raises `Invalid` (nothing_selected)."""
     rows = chosen.documents(principal, base, binned=find(verb).binned)
     count = rows.count()
     if not count:

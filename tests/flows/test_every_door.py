@@ -16,8 +16,8 @@ from django.contrib import admin
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from knowledge import asking, bases, notices
-from knowledge.models import Chunk, Grant, QueryRecord, Role, StoredImage
+from knowledge import archive, asking, bases, batches, notices, resumable
+from knowledge.models import Chunk, Grant, QueryRecord, Role, Source, StoredImage
 from knowledge.pages.document_actions import VERBS
 from knowledge.retrieval.contract import RetrievalRequest
 from portal.kernel import keys, notify
@@ -64,6 +64,10 @@ def _verbs_of(address: str) -> list[str]:
         return ["confirm", "send-back"]
     if "/revisions/{number}/{verb}/" in address:
         return ["retry", "cancel", "roll-back"]
+    if "/sources/{source}/{verb}/" in address:
+        return ["sync", "cancel", "delete"]
+    if "/batches/{batch}/{verb}/" in address:
+        return ["cancel", "undo", "again"]
     return sorted(VERBS)
 
 
@@ -106,10 +110,20 @@ def alices(world: World) -> Alices:
     credential = verbs.create(
         None, name=SECRET_WORD, value=SECRET_WORD, host="api.example.com", workspace_id=world.workspace.pk
     )
+    batch = batches.start(alice, world.base, "tag", batches.Selection(ids=(document.uid,)), {"tags": [SECRET_WORD]})
+    export = archive.start_export(alice, world.base)
+    upload = resumable.begin(alice, world.base, path=f"{SECRET_WORD}-2.md", length=100)
+    source = Source.objects.create(
+        base=world.base, name=SECRET_WORD, kind=Source.Kind.PAGE, url=f"http://{SECRET_WORD}.example/"
+    )
     return Alices(
         world,
         {
+            "upload": upload.uid,
+            "source": source.uid,
             "base": world.base.uid,
+            "batch": batch.uid,
+            "archive": export.uid,
             "document": document.uid,
             "revision": revision.uid,
             "chunk": str(chunk.pk),

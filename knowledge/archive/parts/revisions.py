@@ -175,6 +175,8 @@ def check_active(checking: Checking) -> None:
 
 def _write(building: Building, records: Iterator[RevisionRecord]) -> None:
     for batch in batches_of(records, 100):
+        keys = {_key_of(building, record.parsed) for record in batch if record.parsed}
+        building.note([storage.output_name(key) for key in sorted(keys)])
         rows = [_row(building, record) for record in batch]
         Revision.objects.bulk_create(rows)
         for row, record in zip(rows, batch, strict=True):
@@ -231,9 +233,13 @@ def _take_parsed(building: Building, name: str | None) -> str:
         document.as_json()
     except (ValidationError, KeyError, TypeError, ValueError, AttributeError):
         raise tampered() from None
-    key = storage.output_key("imported", building.base.uid, name)
+    key = _key_of(building, name)
     storage.write_output(key, {**document.as_json(), "images": []})
     return key
+
+
+def _key_of(building: Building, name: str) -> str:
+    return storage.output_key("imported", building.base.uid, name)
 
 
 PART = Part("revisions", RevisionRecord, lambda reading: wanted(reading).count(), _read, _check, _write)

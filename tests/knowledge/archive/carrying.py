@@ -107,13 +107,13 @@ def reseal(entries: Entries) -> None:
     entries["manifest.json"] = canonical(manifest)
 
 
-def change_record(part: str, number: int, **fields: Any) -> Callable[[Entries], None]:
+def change_record(part: str, which: int, **fields: Any) -> Callable[[Entries], None]:
     """A change of one record of a part, with all hashes made to fit."""
 
     def change(entries: Entries) -> None:
         lines = entries[f"{part}.jsonl"].splitlines(keepends=True)
-        record = {**json.loads(lines[number]), **fields}
-        lines[number] = json.dumps(record).encode() + b"\n"
+        record = {**json.loads(lines[which]), **fields}
+        lines[which] = json.dumps(record).encode() + b"\n"
         entries[f"{part}.jsonl"] = b"".join(lines)
         reseal(entries)
 
