@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from knowledge import asking, bases, moving, notices, statistics
+from knowledge import asking, bases, documents, moving, notices, statistics, tags
 from knowledge.access import visible_documents
 from knowledge.intake import Duplicate
 from knowledge.models import ChunkVector, Document, KnowledgeBase, QueryRecord, Revision, Role
 from knowledge.retrieval import retrieve
 from knowledge.retrieval.contract import RetrievalRequest
 from knowledge.verification import verify
-from portal.gateway.models import ModelEndpoint
 from portal.kernel import notify
 from portal.kernel.errors import Conflict, Invalid
-from portal.kernel.models import AuditEntry
+from portal.kernel.models import AuditEntry, Notification
 from portal.kernel.principal import Principal
 from tests.knowledge.pages.desk import browser
-from tests.support.embedding_server import EmbeddingProvider
 from tests.support.people import World, indexed, put, work_through
+from tests.support.slow_model import SteppedProvider, use
 
 
 @pytest.fixture
@@ -80,8 +79,6 @@ def test_answers_and_notices_that_hold_its_text_close_with_it(
         link = f"/bases/{world.base.uid}/documents/{document.uid}/"
         ids = [world.base.pk]
         notify.tell([world.bob], "revision.review", workspace_id=1, base_ids=ids, link=link, document=document.name)
-    from portal.kernel.models import Notification
-
     Notification.objects.update(workspace_id=world.workspace.pk)
     moving.move(alice, row, target)
     assert asking.readable_record(bob, record.uid) is None
@@ -133,8 +130,6 @@ def test_work_that_is_under_way_is_not_moved(world: World, alice: Principal, tar
 
 
 def test_tags_join_the_vocabulary_of_the_target(world: World, alice: Principal, target: KnowledgeBase) -> None:
-    from knowledge import documents, tags
-
     tags.create(alice, target, "HR")
     row = documents.describe(alice, indexed(alice, world.base, "a.md", "# A\n\nalpha"), tags=["hr", "new"])
     moving.move(alice, row, target)
@@ -143,16 +138,9 @@ def test_tags_join_the_vocabulary_of_the_target(world: World, alice: Principal, 
 
 
 def test_with_another_model_chunks_stay_and_only_vectors_are_made(world: World, alice: Principal) -> None:
-    with EmbeddingProvider(dimensions=16) as provider:
-        endpoint = ModelEndpoint.objects.create(
-            name="other",
-            kind=ModelEndpoint.Kind.EMBEDDING,
-            provider=ModelEndpoint.Provider.OPENAI_COMPATIBLE,
-            model_name="m",
-            base_url=provider.url,
-            timeout_seconds=300,
-        )
-        target = bases.create(alice, name="Other model", embedding=endpoint.uid)
+    with SteppedProvider() as provider:
+        target = bases.create(alice, name="Other model")
+        use(provider, target)
         row = indexed(alice, world.base, "a.md", "# A\n\nThe xylograph is in the attic.")
         queued = moving.move(alice, row, target)
         assert queued is not None
