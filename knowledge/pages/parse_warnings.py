@@ -26,6 +26,34 @@ _KNOWN: dict[str, tuple[str, Any]] = {
     "ragged_rows": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s rows are longer than the head row.")),
     "unbalanced_quotes": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s rows have a quotation mark that never closes.")),
     "pictures_left_out": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s pictures were left out: too large or too many.")),
+    "pictures_decorative": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s small pictures were left out as decoration.")),
+    "pictures_not_shown": (
+        r"^(?P<n>\d+) ",
+        gettext_lazy("%(n)s pictures are of a kind that can't be shown safely, such as vector drawings."),
+    ),
+    "pictures_damaged": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s pictures are damaged and were left out.")),
+    "pages_without_text": (
+        r"page (?P<n>[\d, -]+) ",
+        gettext_lazy("Page %(n)s holds pictures only; no text was found."),
+    ),
+    "pages_recognised": (
+        r"page (?P<n>[\d, -]+) ",
+        gettext_lazy("The text of page %(n)s was read from pictures by text recognition."),
+    ),
+    "pages_not_recognised": (r"page (?P<n>[\d, -]+)\.", gettext_lazy("Text recognition failed on page %(n)s.")),
+    "pages_beyond_recognition": (
+        r"page (?P<n>[\d, -]+) ",
+        gettext_lazy("Page %(n)s was not searched for text: there are more scanned pages than the limit."),
+    ),
+    "pictures_recognised": (
+        r"of (?P<n>\d+) ",
+        gettext_lazy("The text of %(n)s pictures was read by text recognition."),
+    ),
+    "pictures_not_recognised": (r"on (?P<n>\d+) ", gettext_lazy("Text recognition failed on %(n)s pictures.")),
+    "pictures_beyond_recognition": (
+        r"^(?P<n>\d+) ",
+        gettext_lazy("%(n)s further pictures were not searched for text."),
+    ),
     "image_too_large": ("", gettext_lazy("A picture was left out because it is too large.")),
     "hidden_text": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s pieces of hidden text were left out.")),
     "hidden_slide": (r"Slide (?P<n>\d+) ", gettext_lazy("Slide %(n)s is hidden in the presentation.")),

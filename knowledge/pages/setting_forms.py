@@ -118,6 +118,20 @@ class SplittingForm(SplitForm):
     )  # fmt: skip
 
 
+class PicturesForm(forms.Form):
+    """What is read of scanned pages and pictures; applies to what is uploaded or re-indexed from now on."""
+
+    recognition = forms.ChoiceField(
+        label=_("Text recognition"), widget=forms.RadioSelect,
+        choices=[
+            ("all", _("Scanned pages, picture files, and pictures inside documents")),
+            ("pages", _("Scanned pages and picture files only: faster")),
+            ("off", _("Off: text on pictures is not read")),
+        ],
+        help_text=_("Works where the operator has installed text recognition. A page takes some seconds."),
+    )  # fmt: skip
+
+
 class SearchingForm(forms.Form):
     """Defaults of searches and answers in this base."""
 
@@ -154,7 +168,11 @@ class SearchingForm(forms.Form):
     )  # fmt: skip
 
 
-SECTION_FORMS: dict[str, type[forms.Form]] = {"splitting": SplittingForm, "searching": SearchingForm}
+SECTION_FORMS: dict[str, type[forms.Form]] = {
+    "splitting": SplittingForm,
+    "pictures": PicturesForm,
+    "searching": SearchingForm,
+}
 
 
 def initial_of(section: str, config: dict[str, Any]) -> dict[str, Any]:

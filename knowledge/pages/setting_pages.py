@@ -16,6 +16,7 @@ from knowledge import bases as verbs
 from knowledge.access import access_base, visible_documents
 from knowledge.models import KnowledgeBase, Role
 from knowledge.pages.frame import base_frame
+from knowledge.pages.model_pages import model_context
 from knowledge.pages.setting_forms import SECTION_FORMS, GeneralForm, initial_of
 from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.middleware import PortalRequest
@@ -26,6 +27,7 @@ from portal.kernel.principal import Principal
 SECTIONS = (
     ("general", gettext_lazy("General")),
     ("splitting", pgettext_lazy("settings", "Splitting")),
+    ("pictures", gettext_lazy("Pictures")),
     ("searching", gettext_lazy("Retrieval")),
     ("models", gettext_lazy("Models")),
 )
@@ -51,7 +53,7 @@ def settings_page(request: PortalRequest, principal: Principal, base: str) -> Ht
     if request.method != "POST":
         return _page(request, principal, row, section, _form(row, section))
     if section == "models":
-        raise Invalid("The model of a base can not be changed here yet.", code="read_only")
+        raise Invalid("Send the new model to settings/model/.", code="read_only")
     return _save_general(request, principal, row) if section == "general" else _save(request, principal, row, section)
 
 
@@ -81,6 +83,7 @@ def _page(
         "version": base.config_version,
         "documents": visible_documents(principal).filter(base=base).count(),
         "embedding": base.embedding,
+        **(model_context(principal, base) if section == "models" else {}),
         **more,
     }
     return render(request, "knowledge/settings.html", context, status=422 if invalid else 200)
