@@ -103,9 +103,9 @@ def test_too_many_cells_or_columns_are_refused() -> None:
     "text", ['"a\n' * 100_000, '"a,' * 100_000, '"' * 200_000, '"a\nb"c\n' * 50_000, '"a"b,' * 50_000]
 )
 def test_time_grows_with_the_file_and_not_with_its_square(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()  # of the processor: the machine may be busy with other things
     assert rows(text)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_blank_before_a_quoted_field_does_not_cut_it() -> None:
