@@ -29,6 +29,7 @@ from knowledge.models import (
     RevisionTerms,
     StoredImage,
 )
+from knowledge.sources.admin import OriginAdmin, SourceAdmin, SourcePageAdmin, SourceRunAdmin, UploadAdmin
 from portal.kernel.admin_door import ScopedAdmin, asker, register
 from portal.kernel.models import AuditEntry
 
