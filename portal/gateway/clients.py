@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import httpx
@@ -54,6 +54,24 @@ def clients_for(endpoint: ModelEndpoint) -> Clients:
     return (_own if endpoint.provider == ModelEndpoint.Provider.DEMO else _outside).here()
 
 
+@cache
+def _openai_client() -> Any:
+    from openai import AsyncOpenAI
+
+    class AskedOnce(AsyncOpenAI):
+        """LiteLLM sets `max_retries` to 2 on any client that it is handed; whether to try again is ours to say."""
+
+        @property
+        def max_retries(self) -> int:
+            return 0
+
+        @max_retries.setter
+        def max_retries(self, value: int) -> None:
+            pass
+
+    return AskedOnce
+
+
 async def runtime() -> Any:
     """LiteLLM, imported in a thread the first time: seconds in which this loop has other streams to serve."""
     return await asyncio.to_thread(litellm_runtime.load) if not litellm_runtime.loaded() else litellm_runtime.load()
@@ -77,8 +95,5 @@ def arguments(endpoint: ModelEndpoint, secret: Secret) -> dict[str, Any]:
         **provider.always,
     }
     if provider.client == "openai" and endpoint.kind != ModelEndpoint.Kind.RERANK:
-        from openai import AsyncOpenAI
-
-        http: Any = clients.http  # declared for httpx's successor; taken all the same
-        given["client"] = AsyncOpenAI(api_key=key, base_url=url, http_client=http, max_retries=0)
+        given["client"] = _openai_client()(api_key=key, base_url=url, http_client=clients.http)
     return given

@@ -79,8 +79,9 @@ class Completion:
             if self._streamed and answer is not None:
                 # Leaving the loop is not enough: the connection is closed here, and the provider stops writing.
                 await answer.aclose()
-        if not (self._text or self._reasoning or self._calls or self._finish):
-            raise AttemptFailed(failures.bad_answer(endpoint.name))
+        if not (self._text or self._reasoning or self._calls):
+            blocked = self._finish == "content_filter"
+            raise AttemptFailed(failures.blocked(endpoint.name) if blocked else failures.bad_answer(endpoint.name))
 
     # -- the answer ---------------------------------------------------------------------------
     def answer(self, line: Line) -> ChatAnswer:

@@ -12,21 +12,24 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import numpy as np
 from django.conf import settings
 
+from portal.gateway import centring
 from portal.gateway.accounting import Caller
+from portal.gateway.centring import Centred, Centring
 from portal.gateway.local import weights
+from portal.gateway.local.centring import language_axis, mean_vector
 from portal.gateway.local.client import RemoteE5
-from portal.gateway.local.mean import mean_vector
 from portal.gateway.local.tokens import E5TokenCounter
 from portal.gateway.models import EmbeddingSpace, ModelEndpoint
 from portal.gateway.protocols import Embedder, TokenCounter
 from portal.gateway.provider_embedding import ProviderEmbedder
 from portal.gateway.providers import provider_of
-from portal.gateway.sample import SENTENCES
+from portal.gateway.sample import CHINESE, ENGLISH
 from portal.gateway.token_estimate import EstimatedTokenCounter
 
 LOCAL_NAME = "multilingual-e5-small"
@@ -35,7 +38,20 @@ Kept = TypeVar("Kept")
 
 
 def embedder_for(endpoint: ModelEndpoint, caller: Caller | None = None) -> Embedder:
-    """What turns texts into vectors for this endpoint; with a `caller`, its calls are paid for and recorded.
+    """What turns texts into the vectors that are kept and compared: centred, in the endpoint's space.
+
+    With a `caller`, its calls are paid for and recorded. Raises as `plain_embedder_for`.
+    """
+    space = space_of(endpoint)
+    inner = plain_embedder_for(endpoint, caller)
+    if space.offset is None:
+        return inner
+    axis = None if space.axis is None else np.asarray(space.axis, dtype=np.float32)
+    return Centred(inner, Centring(np.asarray(space.offset, dtype=np.float32), axis), space.key)
+
+
+def plain_embedder_for(endpoint: ModelEndpoint, caller: Caller | None = None) -> Embedder:
+    """The model itself, whose vectors are as it gives them.
 
     Raises `Invalid` (provider_mismatch) for a provider without embeddings, and when the space must be measured
     first, what the model raises.
@@ -60,7 +76,7 @@ def space_of(endpoint: ModelEndpoint) -> EmbeddingSpace:
     """
     if endpoint.provider == ModelEndpoint.Provider.LOCAL:
         return _local_space()
-    if endpoint.space is None or not endpoint.space.key.startswith(f"{_identity(endpoint)}@"):
+    if endpoint.space is None or not _is_of(endpoint.space, endpoint):
         endpoint.space = _measured_space(endpoint)
         ModelEndpoint.objects.filter(pk=endpoint.pk).update(space=endpoint.space)
     return endpoint.space
@@ -138,6 +154,11 @@ def _address() -> str:
     return address
 
 
+def _is_of(space: EmbeddingSpace, endpoint: ModelEndpoint) -> bool:
+    """Whether the endpoint as it is now fills this space, centred as it is done now."""
+    return space.key.startswith(f"{_identity(endpoint)}@") and space.key.endswith(f"+{centring.VERSION}")
+
+
 def _identity(endpoint: ModelEndpoint) -> str:
     parts = urlsplit(endpoint.base_url)
     place = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
@@ -148,22 +169,31 @@ def _identity(endpoint: ModelEndpoint) -> str:
 
 def _local_space() -> EmbeddingSpace:
     space, _ = EmbeddingSpace.objects.get_or_create(
-        key=weights.SPACE,
-        defaults={"dimensions": weights.DIMENSIONS, "mean": mean_vector().tolist()},
+        key=f"{weights.SPACE}+{centring.VERSION}",
+        defaults=_described(Centring(mean_vector(), language_axis())),
     )
     return space
 
 
 def _measured_space(endpoint: ModelEndpoint) -> EmbeddingSpace:
-    """Ask the model once: the answer gives the width and the mean to centre by."""
+    """Ask the model once: the answer gives the width and the centring."""
     provider_of(endpoint)  # a provider without embeddings says so before anybody is asked
-    vectors = ProviderEmbedder(endpoint, space=_identity(endpoint), dimensions=0).embed_passages(SENTENCES)
-    width = vectors.shape[1]
+    vectors = ProviderEmbedder(endpoint, space=_identity(endpoint), dimensions=0).embed_passages(CHINESE + ENGLISH)
+    found = centring.measure(vectors[: len(CHINESE)], vectors[len(CHINESE) :])
     space, _ = EmbeddingSpace.objects.get_or_create(
-        key=f"{_identity(endpoint)}@{width}",
-        defaults={"dimensions": width, "mean": vectors.mean(axis=0).tolist()},
+        key=f"{_identity(endpoint)}@{vectors.shape[1]}+{centring.VERSION}", defaults=_described(found)
     )
     return space
+
+
+def _described(found: Centring) -> dict[str, Any]:
+    width = len(found.mean)
+    return {
+        "dimensions": width,
+        "mean": [0.0] * width,
+        "offset": found.mean.tolist(),
+        "axis": None if found.axis is None else found.axis.tolist(),
+    }
 
 
 _kept: dict[Hashable, object] = {}

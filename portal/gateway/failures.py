@@ -46,7 +46,7 @@ def _too_long(model: str) -> ArchwayError:
     return Invalid('The text is longer than "%(model)s" can read at once.', code="model_context_exceeded", model=model)
 
 
-def _filtered(model: str) -> ArchwayError:
+def blocked(model: str) -> ArchwayError:
     return Invalid('The provider of "%(model)s" blocked this content.', code="model_content_blocked", model=model)
 
 
@@ -82,7 +82,7 @@ _BY_STATUS: dict[int, Make] = {
 # Classes of LiteLLM that say more than the status they carry.
 _BY_TYPE: dict[str, Make] = {
     "ContextWindowExceededError": _too_long,
-    "ContentPolicyViolationError": _filtered,
+    "ContentPolicyViolationError": blocked,
 }
 # Of httpx and its successor alike: LiteLLM's clients use both.
 _CUT = frozenset({"RemoteProtocolError", "ReadError", "IncompleteRead", "ClosedResourceError"})
@@ -123,11 +123,16 @@ def failure_of(error: BaseException, model: str) -> ArchwayError:
 
 def _of_status(error: BaseException, model: str) -> ArchwayError:
     status = getattr(error, "status_code", None)
-    if status == 429 and any(word in str(error).lower() for word in _EMPTY_ACCOUNT):
+    if status == 429 and _says_empty(error):
         return _unpaid(model)
     if isinstance(status, int) and status >= 500:
         return _broken(model)
     return _BY_STATUS.get(status or 0, _away)(model)
+
+
+def _says_empty(error: BaseException) -> bool:
+    said = " ".join(f"{cause} {getattr(cause, 'code', '')} {getattr(cause, 'body', '')}" for cause in _causes(error))
+    return any(word in said.lower() for word in _EMPTY_ACCOUNT)
 
 
 def bad_answer(model: str) -> ArchwayError:

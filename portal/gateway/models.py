@@ -14,14 +14,17 @@ from portal.kernel.models import PublicId, Workspace
 
 
 class EmbeddingSpace(models.Model):
-    """What makes vectors comparable: model and weights (`key`), and their width.
+    """What makes vectors comparable: model, weights and centring (`key`), and their width.
 
-    `mean` is the model's mean vector; it is subtracted before signs are taken for the binary pass.
+    The gateway takes `offset` and `axis` off the model's vectors (`portal.gateway.centring`). `mean` is the mean of
+    the vectors as they are kept, nothing after that: signs are taken around it.
     """
 
     key = models.CharField(_("key"), max_length=200, unique=True)
     dimensions = models.PositiveIntegerField(_("dimensions"))
     mean = ArrayField(models.FloatField(), null=True, editable=False)
+    offset = ArrayField(models.FloatField(), null=True, editable=False)
+    axis = ArrayField(models.FloatField(), null=True, editable=False)
 
     class Meta:
         verbose_name = _("embedding space")

@@ -1,6 +1,6 @@
-"""Sentences of everyday company papers, Chinese and English, whose mean vector stands for a model's mean vector."""
+"""Sentences of everyday company papers, Chinese and English about like things, to measure a model's centring by."""
 
-SENTENCES = (
+CHINESE = (
     "员工入职满一年后，每年享有五天带薪年休假，需提前三个工作日提交申请。",
     "差旅费按标准报销，发票应在行程结束后十五天内提交财务部。",
     "服务器每天凌晨两点自动备份，备份文件保留三十天。",
@@ -25,6 +25,8 @@ SENTENCES = (
     "发言人表示，有关政策将于下个月开始试行，并征求公众意见。",
     "客户投诉应在二十四小时内答复，重大投诉须上报部门主管。",
     "光合作用是植物利用阳光把二氧化碳和水转化为有机物的过程。",
+)
+ENGLISH = (
     "Full-time employees accrue fifteen days of paid vacation a year, granted in monthly portions.",
     "Travel expenses are reimbursed within thirty days if the original receipts are attached.",
     "The database is backed up every night, and each backup is kept for four weeks.",
@@ -50,3 +52,4 @@ SENTENCES = (
     "Support tickets marked urgent are answered within one hour, day and night.",
     "Water boils at a lower temperature on a mountain because the air pressure is lower.",
 )
+SENTENCES = CHINESE + ENGLISH

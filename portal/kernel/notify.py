@@ -31,6 +31,8 @@ SENTENCES: dict[str, str] = {
     "export.failed": gettext_noop("The export of %(name)s failed: %(reason)s"),
     "import.done": gettext_noop("The archive was imported as %(base)s."),
     "import.failed": gettext_noop("The import of %(name)s failed: %(reason)s"),
+    "model.changed": gettext_noop("%(base)s is searched with the model %(model)s now."),
+    "model.failed": gettext_noop("The model of %(base)s could not be changed to %(model)s: %(reason)s"),
     "grant.added": gettext_noop("You were given access to %(base)s."),
     "grant.asked": gettext_noop("%(person)s asks for access to %(base)s: %(reason)s"),
     "credential.unusual": gettext_noop(
@@ -43,6 +45,8 @@ SENTENCES: dict[str, str] = {
     "key_service.unusual": gettext_noop(
         "The key service was asked %(count)s times within an hour; at most %(usual)s are usual."
     ),
+    "quota.warning": gettext_noop('%(percent)s %% of the quota "%(quota)s" are used; it begins anew on %(reset)s.'),
+    "quota.reached": gettext_noop('The quota "%(quota)s" is used up until %(reset)s.'),
     "base.opened_by_admin": gettext_noop("%(person)s, an admin, opened the sensitive base %(base)s: %(reason)s"),
 }
 

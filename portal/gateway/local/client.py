@@ -13,8 +13,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from portal.gateway.local.mean import mean_vector
-from portal.gateway.local.weights import DIMENSIONS, MAX_TOKENS, MODEL, SPACE, Floats
+from portal.gateway.local.weights import DIMENSIONS, MAX_TOKENS, MODEL, SPACE
 from portal.gateway.protocols import Vectors
 from portal.kernel.errors import ArchwayError, Invalid, Unavailable
 
@@ -54,10 +53,6 @@ class RemoteE5:
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         return self._embed(texts, "query", _QUERY_SECONDS) if texts else np.empty((0, DIMENSIONS), np.float32)
-
-    def mean_vector(self) -> Floats:
-        """See `portal.gateway.local.mean`."""
-        return mean_vector()
 
     def close(self) -> None:
         with self._lock:

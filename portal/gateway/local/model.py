@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from portal.gateway.local.graph import INPUT, OUTPUT, ensure_graph
-from portal.gateway.local.mean import mean_vector
 from portal.gateway.local.tokens import PASSAGE, QUERY, shared_tokenizer
 from portal.gateway.local.weights import DIMENSIONS, MAX_TOKENS, SPACE, Floats, open_weights, unpack
 from portal.gateway.protocols import Vectors
@@ -70,10 +69,6 @@ class E5:
         total = hidden.sum(axis=0)
         unit: Floats = total / np.linalg.norm(total)
         return unit
-
-    def mean_vector(self) -> Floats:
-        """See `portal.gateway.local.mean`."""
-        return mean_vector()
 
     def _embed(self, texts: Sequence[str], prefix: str) -> Vectors:
         vectors = np.empty((len(texts), DIMENSIONS), np.float32)

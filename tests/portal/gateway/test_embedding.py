@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from pytest_django import Settings
 
-from portal.gateway.embedding import available, counter_for, embedder_for, ensure_local_endpoint, space_of
+from portal.gateway.centring import VERSION
+from portal.gateway.embedding import (
+    available,
+    counter_for,
+    embedder_for,
+    ensure_local_endpoint,
+    plain_embedder_for,
+    space_of,
+)
+from portal.gateway.local.centring import language_axis, mean_vector
 from portal.gateway.local.client import RemoteE5
-from portal.gateway.local.mean import mean_vector
 from portal.gateway.local.model import E5
 from portal.gateway.local.server import EmbeddingService
 from portal.gateway.local.tokens import E5TokenCounter
@@ -59,8 +67,9 @@ def test_the_local_endpoint_is_made_once_with_its_space() -> None:
     assert first == second
     assert first.is_default
     assert first.space is not None
-    assert (first.space.key, first.space.dimensions) == (SPACE, 384)
-    np.testing.assert_allclose(np.array(first.space.mean), mean_vector())
+    assert (first.space.key, first.space.dimensions) == (f"{SPACE}+{VERSION}", 384)
+    np.testing.assert_allclose(np.array(first.space.offset), mean_vector())
+    np.testing.assert_allclose(np.array(first.space.axis), language_axis())
     assert space_of(first) == first.space
 
 
@@ -79,36 +88,36 @@ def test_the_local_endpoint_asks_the_process_whose_address_the_supervisor_wrote_
     with serving(EmbeddingService(model, TOKEN, threads=1)) as url:
         (data_dir / "run").mkdir()
         (data_dir / "run" / "embedding.url").write_text(f"{url}\n", "utf-8")
-        embedder = embedder_for(endpoint)
+        embedder = plain_embedder_for(endpoint)
         np.testing.assert_array_equal(embedder.embed_queries(["年假"]), model.embed_queries(["年假"]))
     assert isinstance(embedder, RemoteE5)
-    assert embedder is embedder_for(endpoint)
+    assert embedder is plain_embedder_for(endpoint)
     embedder.close()
 
 
 def test_a_fork_has_a_client_of_its_own(data_dir: Path) -> None:
     endpoint = ensure_local_endpoint()
-    before = embedder_for(endpoint)
+    before = plain_embedder_for(endpoint)
     child = os.fork()
     if child == 0:
-        os._exit(0 if embedder_for(endpoint) is not before else 1)
+        os._exit(0 if plain_embedder_for(endpoint) is not before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert embedder_for(endpoint) is before
+    assert plain_embedder_for(endpoint) is before
 
 
 def test_a_one_shot_command_may_hold_the_model_itself(data_dir: Path, settings: Settings) -> None:
     settings.ARCHWAY = {**settings.ARCHWAY, "EMBEDDING_MODE": "inprocess"}
-    embedder = embedder_for(ensure_local_endpoint())
+    embedder = plain_embedder_for(ensure_local_endpoint())
     assert isinstance(embedder, E5)
     assert embedder.embed_queries(["年假"]).shape == (1, 384)
-    assert embedder is embedder_for(ensure_local_endpoint())
+    assert embedder is plain_embedder_for(ensure_local_endpoint())
 
 
 def test_the_space_of_a_provider_is_measured_once_and_remembered(provider: EmbeddingProvider) -> None:
     endpoint = remote_endpoint(provider)
     space = space_of(endpoint)
     assert space.dimensions == DIMENSIONS
-    assert len(space.mean or []) == DIMENSIONS
+    assert len(space.offset or []) == len(space.axis or []) == DIMENSIONS
     asked = len(provider.requests)
     endpoint.refresh_from_db()
     assert space_of(endpoint) == endpoint.space == space

@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from portal.gateway.local.mean import mean_vector
+from portal.gateway.centring import Centring, measure
+from portal.gateway.local.centring import language_axis, mean_vector
 from portal.gateway.local.model import E5
 from portal.gateway.local.tokens import PASSAGE, QUERY
 from portal.gateway.local.weights import SPACE
-from portal.gateway.sample import SENTENCES
+from portal.gateway.sample import CHINESE, ENGLISH, SENTENCES
 
 LEAVE_ZH = "员工入职满一年后，每年享有五天带薪年休假。"
 LEAVE_EN = "Employees are entitled to five days of paid annual leave after one year of service."
@@ -87,15 +88,30 @@ def test_several_threads_get_the_same_vectors(model: E5) -> None:
     assert all(np.array_equal(found[0], other) for other in found)
 
 
-def test_the_mean_is_that_of_the_sample(model: E5) -> None:
-    np.testing.assert_allclose(mean_vector(), model.embed_passages(SENTENCES).mean(axis=0), atol=2e-3)
+def test_mean_and_language_axis_are_those_of_the_sample(model: E5) -> None:
+    found = measure(model.embed_passages(CHINESE), model.embed_passages(ENGLISH))
+    np.testing.assert_allclose(mean_vector(), found.mean, atol=2e-3)
+    assert found.axis is not None
+    np.testing.assert_allclose(language_axis(), found.axis, atol=5e-3)
 
 
 def test_centring_spreads_the_cosines_of_unrelated_texts_around_zero(model: E5) -> None:
-    vectors = model.embed_passages(SENTENCES) - mean_vector()
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = Centring(mean_vector(), language_axis()).apply(model.embed_passages(SENTENCES))
     cosines = (vectors @ vectors.T)[np.triu_indices(len(SENTENCES), 1)]
     assert abs(cosines.mean()) < 0.05
+
+
+def test_a_question_finds_its_answer_in_the_other_language_before_other_texts_of_its_own(model: E5) -> None:
+    answer, *others = texts = [
+        LEAVE_ZH,
+        "The annual meeting is held in March.",
+        "Leave the building by the nearest exit.",
+    ]
+    centred = Centring(mean_vector(), language_axis())
+    question = model.embed_queries(["How much holiday do I get after my first year?"])
+    plain = (model.embed_passages(texts) @ question[0]).argmax()
+    moved = (centred.apply(model.embed_passages(texts)) @ centred.apply(question)[0]).argmax()
+    assert texts[plain] in others and texts[moved] == answer
 
 
 def test_the_space_names_model_and_weights() -> None:
