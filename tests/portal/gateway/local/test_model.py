@@ -103,12 +103,12 @@ def test_centring_spreads_the_cosines_of_unrelated_texts_around_zero(model: E5) 
 
 def test_a_question_finds_its_answer_in_the_other_language_before_other_texts_of_its_own(model: E5) -> None:
     answer, *others = texts = [
-        LEAVE_ZH,
-        "The annual meeting is held in March.",
-        "Leave the building by the nearest exit.",
+        "Each backup of the server is kept for four weeks.",
+        "保留所有权利。",
+        "会议室需要提前预约。",
     ]
     centred = Centring(mean_vector(), language_axis())
-    question = model.embed_queries(["How much holiday do I get after my first year?"])
+    question = model.embed_queries(["备份保留多久？"])
     plain = (model.embed_passages(texts) @ question[0]).argmax()
     moved = (centred.apply(model.embed_passages(texts)) @ centred.apply(question)[0]).argmax()
     assert texts[plain] in others and texts[moved] == answer
