@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 BlockKind = Literal["heading", "paragraph", "list", "table", "code", "quote", "image", "note", "qa"]
 SEPARATOR = "\n\n"
+NO_TEXT = "No text was found in this file."
 NO_ALT = "[image]"  # the text of a picture without alternative text; it alone is no text
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
+from knowledge.ingestion.blocks import NO_TEXT, ParseContext, ParsedDocument, Source
 from knowledge.ingestion.convert import LEGACY, ConvertLimits, converted
 from knowledge.ingestion.finishing import has_text
 from knowledge.ingestion.ocr.availability import is_installed
@@ -95,6 +95,7 @@ def _read(
 def _advised(error: ParseError, source: Source, options: ReadOptions) -> ParseError:
     """A file without text that could be on its pictures: how to have them read."""
     pictured = source.mime in PICTURED or source.mime.startswith("image/")
+    pictured = pictured and error.message != NO_TEXT
     if error.code != "no_text" or not pictured or options.recognises:
         return error
     return ParseError(SWITCHED_OFF if is_installed() else NOT_INSTALLED, code="no_text")

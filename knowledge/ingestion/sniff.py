@@ -132,11 +132,12 @@ def _picture_type(head: bytes) -> str | None:
     if head.startswith(b"\xff\xd8\xff"):  # its size may stand behind kilobytes of what the camera noted
         return "image/jpeg"
     header = image_header(head)
-    if header is not None and header.width * header.height > MAX_PIXELS and _is_binary(head):
-        raise ParseError("This picture has more than %(limit)s pixels.", code="image_too_large", limit=MAX_PIXELS)
-    readable = header is not None and header.mime in BY_MIME and header.width > 0 and header.height > 0
     # Two letters alone make no picture of a text that begins with "BM".
-    return header.mime if header is not None and readable and _is_binary(head) else None
+    if header is None or (head.startswith(b"BM") and head[6:10] != bytes(4)):
+        return None
+    if header.width * header.height > MAX_PIXELS:
+        raise ParseError("This picture has more than %(limit)s pixels.", code="image_too_large", limit=MAX_PIXELS)
+    return header.mime if header.mime in BY_MIME and header.width > 0 and header.height > 0 else None
 
 
 def _binary_type(path: Path, head: bytes, name: str) -> str | None:

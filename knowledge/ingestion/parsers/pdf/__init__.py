@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pypdfium2 as pypdfium
 
-from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
+from knowledge.ingestion.blocks import NO_TEXT, ParseContext, ParsedDocument, Source, assemble
 from portal.kernel.errors import ParseError
 
 from .breaks import over_page_breaks
@@ -145,6 +145,8 @@ def _nothing_read(source: Source, reading: _Reading) -> ParseError:
         return ParseError(
             "The text layer of this PDF can not be decoded; run text recognition (OCR) on it.", code="no_text"
         )
+    if not reading.unread:
+        return ParseError(NO_TEXT, code="no_text")
     return ParseError("This PDF has no text layer; run text recognition (OCR) on it.", code="no_text")
 
 
