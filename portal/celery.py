@@ -33,7 +33,7 @@ def _make_schedule_folder(**_: object) -> None:
 
 
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["portal.kernel", "knowledge"])
+app.autodiscover_tasks(["portal.kernel", "portal.gateway", "knowledge"])
 
 
 @worker_process_init.connect  # type: ignore[untyped-decorator]

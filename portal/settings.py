@@ -263,11 +263,18 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "global_keyprefix": "celery:",
 }
 CELERY_BEAT_SCHEDULE = {
+    "roll-up-usage": {"task": "portal.gateway.tasks.roll_up_usage", "schedule": 600.0, "options": {"expires": 600}},
+    "record-lost-calls": {
+        "task": "portal.gateway.tasks.record_lost_calls",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
     "sweep-stale-claims": {"task": "knowledge.tasks.sweep", "schedule": 10.0, "options": {"expires": 10}},
     "sweep-sources": {"task": "knowledge.tasks.sweep_sources", "schedule": 10.0, "options": {"expires": 10}},
     "fold-statistics": {"task": "knowledge.tasks.fold_statistics", "schedule": 30.0, "options": {"expires": 30}},
     "sweep-background": {"task": "knowledge.tasks.sweep_background", "schedule": 15.0, "options": {"expires": 15}},
     "remind-reviews": {"task": "knowledge.tasks.remind_reviews", "schedule": 3600.0, "options": {"expires": 3600}},
+    "keep-graphs": {"task": "knowledge.tasks.keep_graphs", "schedule": 300.0, "options": {"expires": 300}},
     "clean-up": {"task": "knowledge.tasks.clean_up", "schedule": 600.0, "options": {"expires": 600}},
     "watch-credentials": {
         "task": "portal.kernel.tasks.watch_credentials",

@@ -22,6 +22,7 @@ from portal.kernel.principal import Principal
 logger = logging.getLogger(__name__)
 
 _MILLION = Decimal(1_000_000)
+NOTHING = Decimal(0)
 Outcome = UsageRecord.Outcome
 
 
@@ -176,7 +177,7 @@ def write_lost(uid: str, noted: dict[str, Any]) -> None:
                 defaults={
                     **row,
                     "estimated": True,
-                    "cost": cost(endpoint, usage) if endpoint else Decimal(0),
+                    "cost": cost(endpoint, usage) if endpoint else NOTHING,
                     "outcome": Outcome.LOST,
                     "code": "process_ended",
                 },
