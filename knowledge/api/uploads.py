@@ -24,7 +24,7 @@ from knowledge import resumable
 from knowledge.access import access_base, visible_uploads
 from knowledge.api import source_shapes as shapes
 from knowledge.models import Role, Upload
-from portal.kernel.errors import ArchwayError, Invalid
+from portal.kernel.errors import Invalid, Unmet, WrongMedia
 from portal.kernel.reading import asker
 
 VERSION = "1.0.0"
@@ -35,17 +35,15 @@ _HEADERS = [
 ]
 
 
-class WrongVersion(ArchwayError):
+class WrongVersion(Unmet):
     """The client speaks another version of the protocol; `Tus-Version` of the answer names ours."""
 
-    status = 412
     default_code = "tus_version"
 
 
-class WrongBody(ArchwayError):
+class WrongBody(WrongMedia):
     """A piece came as something else than bytes at an offset."""
 
-    status = 415
     default_code = "tus_body"
 
 

@@ -25,7 +25,7 @@ from portal.kernel.pages import say, signed_in
 from portal.kernel.principal import Principal
 
 PAIRS_SHOWN, PROBLEMS_SHOWN = 20, 200
-_FIELD_OF = {"title_missing": "title", "text_missing": "text", "text_too_long": "text"}
+_FIELD_OF = {"title_missing": "title", "text_empty": "text", "text_too_long": "text"}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -39,10 +39,9 @@ _GONE = (404, 410)
 _Judge = Callable[[SourcePage], Visit]
 
 
-class PageGone(ArchwayError):
+class PageGone(NotFound):
     """The server says that the page is not there (404, 410)."""
 
-    status = 404
     default_code = "page_gone"
 
 

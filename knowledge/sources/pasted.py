@@ -38,7 +38,7 @@ def paste(
     folder: str = "",
     same_name: intake.SameName = "revision",
 ) -> intake.Received:
-    """Make or revise the document named by the title. Raises `Invalid` (title_missing, text_missing, text_too_long)."""
+    """Make or revise the document named by the title. Raises `Invalid` (title_missing, text_empty, text_too_long)."""
     name = name_of(title, kind)
     return _receive(principal, base, name, text, folder, same_name)
 
@@ -58,7 +58,7 @@ def _receive(
 ) -> intake.Received:
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     if not text.strip():
-        raise Invalid("Write or paste some text.", code="text_missing")
+        raise Invalid("Write or paste some text.", code="text_empty")
     if len(text) > LONGEST:
         raise Invalid(
             "The text is longer than %(limit)s characters; upload it as a file.", code="text_too_long", limit=LONGEST

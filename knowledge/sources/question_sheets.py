@@ -23,7 +23,7 @@ from knowledge.ingestion.blocks import Source as File
 from knowledge.ingestion.sandbox import SandboxLimits, parse_file
 from knowledge.ingestion.sniff import sniff
 from knowledge.models import KnowledgeBase
-from portal.kernel.errors import ArchwayError, Invalid
+from portal.kernel.errors import Invalid
 from portal.kernel.principal import Principal
 
 READER = "knowledge.ingestion.question_sheet:parse"
@@ -65,10 +65,9 @@ class Pair:
     tags: tuple[str, ...] = ()
 
 
-class RowProblem(ArchwayError):
+class RowProblem(Invalid):
     """What is wrong with one row; it is left out."""
 
-    status = 422
     default_code = "row_invalid"
 
     def __init__(self, sheet: str, row: int, message: str, *, code: str, **params: object) -> None:
@@ -147,23 +146,27 @@ def _judge_row(
 
     question, answer = " ".join(cell("question").split()), cell("answer")
 
-    def wrong(code: str, message: str, **params: object) -> RowProblem:
+    def wrong(*, code: str, message: str, **params: object) -> RowProblem:
         return RowProblem(sheet, row, message, code=code, **params)
 
     if not question:
-        return wrong("question_missing", gettext_noop("The question is missing."))
+        return wrong(code="question_missing", message=gettext_noop("The question is missing."))
     if not answer:
-        return wrong("answer_missing", gettext_noop("The answer is missing."))
+        return wrong(code="answer_missing", message=gettext_noop("The answer is missing."))
     for text, limit in ((question, LONGEST_QUESTION), (answer, LONGEST_ANSWER)):
         if len(text) > limit:
-            return wrong("cell_too_long", gettext_noop("A cell is longer than %(limit)s characters."), limit=limit)
+            return wrong(
+                code="cell_too_long", message=gettext_noop("A cell is longer than %(limit)s characters."), limit=limit
+            )
     earlier = seen.get(_bare(question))
     if earlier is not None and earlier.answer == answer:
-        return wrong("row_repeated", gettext_noop("The same row stands in row %(other)s."), other=earlier.row)
+        return wrong(
+            code="row_repeated", message=gettext_noop("The same row stands in row %(other)s."), other=earlier.row
+        )
     if earlier is not None:
         return wrong(
-            "question_repeated",
-            gettext_noop("Row %(other)s asks the same and has another answer; that one is taken."),
+            code="question_repeated",
+            message=gettext_noop("Row %(other)s asks the same and has another answer; that one is taken."),
             other=earlier.row,
         )
     similar = [" ".join(part.split()) for part in _SIMILAR_ENDS.split(cell("similar"))]

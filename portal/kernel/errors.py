@@ -79,6 +79,20 @@ class Conflict(ArchwayError):
     default_code = "conflict"
 
 
+class Unmet(ArchwayError):
+    """The caller asks under terms that this server does not meet (another version of a protocol)."""
+
+    status = 412
+    default_code = "precondition_failed"
+
+
+class WrongMedia(ArchwayError):
+    """The body is of a type that this address does not take."""
+
+    status = 415
+    default_code = "unsupported_media_type"
+
+
 class TooLarge(ArchwayError):
     """More bytes than the limit of this path or file type."""
 

@@ -193,7 +193,7 @@ def test_a_title_and_a_text_become_a_document_and_again_a_revision(world: World)
     [
         (" ", "x", "title_missing"),
         ("../..", "x", "title_missing"),
-        ("t", " \n ", "text_missing"),
+        ("t", " \n ", "text_empty"),
         ("t", "x" * 500_001, "text_too_long"),
     ],
 )
