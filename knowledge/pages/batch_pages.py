@@ -222,7 +222,8 @@ def restore(request: PortalRequest, principal: Principal, base: str) -> HttpResp
     place = f"/bases/{home.uid}/{'recycle-bin' if bin_next else 'documents'}/"
     if verb not in {"restore", "purge"}:
         raise Invalid("Choose what to do with the documents.", code="verb_unknown")
-    chosen = Selection.of_form(request.POST)
+    one = request.POST.get("one", "")
+    chosen = Selection(ids=(one,)) if one else Selection.of_form(request.POST)
     try:
         batch = batches.begin(batches.start(principal, home, verb, chosen))
     except Invalid as error:
