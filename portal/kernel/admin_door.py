@@ -97,8 +97,10 @@ class ScopedAdmin(ModelAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         if obj is None and self.addable:
             return []
-        shown = self.get_fields(request, obj) if not self.fieldsets else []
-        named = [name for name in shown if isinstance(name, str)] or [f.name for f in self.model._meta.fields]
+        # Without `fields`, `get_fields` would come back here to ask.
+        shown = self.get_fields(request, obj) if self.fields and not self.fieldsets else []
+        columns = [field.name for field in self.model._meta.fields if field.name not in (self.exclude or ())]
+        named = [name for name in shown if isinstance(name, str)] or columns
         extra = [name for name in self.readonly_fields if isinstance(name, str)]
         return sorted({*named, *extra} - set(self.changeable))
 
