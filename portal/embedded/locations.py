@@ -109,6 +109,11 @@ def embedding_url_file() -> Path:
     return data_dir() / "run" / "embedding.url"
 
 
+def demo_model_url_file() -> Path:
+    """The file in which the demo model leaves its address while it runs."""
+    return data_dir() / "run" / "demo-model.url"
+
+
 def embedding_url() -> str:
     """The local embedding server's address: `ARCHWAY_EMBEDDING_URL`, else what a running `up` left; "" when neither."""
     given = os.environ.get("ARCHWAY_EMBEDDING_URL", "").strip()

@@ -113,31 +113,54 @@ def _queue(name: str) -> list[str]:
     return ["-Q", name, "-n", f"{name}@%h", "--without-gossip", "--without-mingle"]
 
 
-def _embedding() -> Program:
-    """The embedding server. Its port stays the same over restarts as long as nobody else takes it."""
-    address = locations.embedding_url_file()
-    port = 0
+def demo_model() -> Service:
+    """The demo model, on loopback."""
+    port = _KeptPort(locations.demo_model_url_file())
+    program = Program(
+        name="demo-model",
+        prepare=port.choose,
+        command=lambda: [
+            *(sys.executable, "-m", "portal.demo_model.server"),
+            *("--host", "127.0.0.1", "--port", str(port.number)),
+        ],
+        environment=_environment("demo-model"),
+        stop=WEB_STOP,
+        with_parent=signal.SIGKILL,
+        directory=locations.REPOSITORY,
+    )
+    return Service(program, APPLICATION)
 
-    def choose_port() -> None:
-        nonlocal port
+
+class _KeptPort:
+    """A port of loopback that stays the same over restarts as long as nobody else takes it; `file` holds its URL."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.number = 0
+
+    def choose(self) -> None:
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind(("127.0.0.1", port))
+                probe.bind(("127.0.0.1", self.number))
             except OSError:
                 probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        locations.private_folder(address.parent)
-        address.write_text(f"http://127.0.0.1:{port}", "utf-8")
+            self.number = probe.getsockname()[1]
+        locations.private_folder(self._file.parent)
+        self._file.write_text(f"http://127.0.0.1:{self.number}", "utf-8")
 
+
+def _embedding() -> Program:
+    """The embedding server."""
+    port = _KeptPort(locations.embedding_url_file())
     token = os.environ.get("ARCHWAY_EMBEDDING_TOKEN") or locations.secrets().embedding_token
 
     return Program(
         name="embedding",
-        prepare=choose_port,
+        prepare=port.choose,
         command=lambda: [
             *(sys.executable, "-m", "portal.gateway.local.server"),
-            *("--host", "127.0.0.1", "--port", str(port)),
+            *("--host", "127.0.0.1", "--port", str(port.number)),
         ],
         environment=_environment(
             "embedding", ARCHWAY_EMBEDDING_TOKEN=token, ARCHWAY_DATA_DIR=str(locations.data_dir())

@@ -28,7 +28,7 @@ def base_url(endpoint: ModelEndpoint) -> str:
     """
     provider = provider_of(endpoint)
     if endpoint.provider == ModelEndpoint.Provider.DEMO:
-        return f"{_demo_url()}/v1"
+        return _demo_base()
     url = (endpoint.base_url or provider.base_url).rstrip("/")
     if not url:
         raise Invalid("Give the base URL of this endpoint.", code="base_url_missing")
@@ -81,18 +81,24 @@ def forget_secrets() -> None:
         _kept.clear()
 
 
-def _demo_url() -> str:
+def demo_url() -> str:
+    """Where the demo model answers; "" when it does not run."""
     if given := settings.ARCHWAY["DEMO_MODEL_URL"]:
         return str(given).rstrip("/")
     try:
         url: str = (settings.ARCHWAY["DATA_DIR"] / "run" / "demo-model.url").read_text("utf-8").strip()
     except OSError:
-        url = ""
+        return ""
+    return url
+
+
+def _demo_base() -> str:
+    url = demo_url()
     if not url:
         raise Unavailable(
             "The demo model does not run. Start Archway with `manage.py up --with-demo-model`.", code="demo_model_off"
         )
-    return url
+    return f"{url}/v1"
 
 
 _kept: dict[Any, tuple[float, Secret]] = {}

@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
+from portal.gateway import addresses
 from portal.gateway.models import ModelEndpoint
 from portal.kernel.errors import Invalid
 from portal.kernel.principal import Principal
 
+DEMO_NAME = "Demo model"
+# Slow enough to be seen writing.
+DEMO_MODEL = "demo+ttft=200+gap=15"
+
 
 def visible_endpoints(principal: Principal, kind: ModelEndpoint.Kind) -> QuerySet[ModelEndpoint]:
-    """The enabled endpoints of a kind, the default first."""
+    """The enabled endpoints of a kind, the default first: the workspace's before the installation's.
+
+    The demo model's are among them while it runs.
+    """
     own = Q(workspace_id=principal.workspace_id) | Q(workspace__isnull=True)
-    return ModelEndpoint.objects.filter(own, kind=kind, enabled=True).order_by("-is_default", "name")
+    rows = ModelEndpoint.objects.filter(own, kind=kind, enabled=True)
+    if not addresses.demo_url():
+        rows = rows.exclude(provider=ModelEndpoint.Provider.DEMO)
+    return rows.order_by("-is_default", F("workspace").asc(nulls_last=True), "name")
+
+
+def ensure_demo_endpoints() -> list[ModelEndpoint]:
+    """The installation's endpoints of the demo model, made at first use; default where nobody else is."""
+    made = []
+    for kind in (ModelEndpoint.Kind.CHAT, ModelEndpoint.Kind.RERANK):
+        others = ModelEndpoint.objects.filter(workspace=None, kind=kind, is_default=True)
+        endpoint, _ = ModelEndpoint.objects.get_or_create(
+            workspace=None,
+            kind=kind,
+            provider=ModelEndpoint.Provider.DEMO,
+            defaults={
+                "name": DEMO_NAME,
+                "model_name": DEMO_MODEL,
+                "context_size": 32_000,
+                "is_default": kind == ModelEndpoint.Kind.CHAT and not others.exists(),
+            },
+        )
+        made.append(endpoint)
+    return made
 
 
 def embedding_endpoint(principal: Principal, uid: str) -> ModelEndpoint:

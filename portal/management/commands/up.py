@@ -35,7 +35,15 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=os.environ.get("ARCHWAY_PORT") or str(DEFAULT_PORT))
         parser.add_argument("--no-seed", action="store_true", help="do not make the sample workspace")
 
-    def handle(self, *args: Any, host: str, port: int, no_seed: bool, **options: Any) -> None:
+        parser.add_argument(
+            "--with-demo-model",
+            action="store_true",
+            help="also run the demo model, which answers by rule and needs no key",
+        )
+
+    def handle(
+        self, *args: Any, host: str, port: int, no_seed: bool, with_demo_model: bool = False, **options: Any
+    ) -> None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace", line_buffering=True)
         folder = locations.data_dir()
@@ -46,7 +54,9 @@ class Command(BaseCommand):
         screen = _Screen(self.stdout.isatty())
         try:
             with Supervisor(locations.log_dir(), screen.say, screen.line) as supervisor:
-                _Run(supervisor, screen, folder).go(host, port, seed=not (no_seed or settings.PRODUCTION))
+                _Run(supervisor, screen, folder).go(
+                    host, port, seed=not (no_seed or settings.PRODUCTION), demo_model=with_demo_model
+                )
         except StopRequested:
             screen.say(_("Stopped."))
         except ArchwayError as error:
@@ -54,6 +64,7 @@ class Command(BaseCommand):
         finally:
             locations.up_record_file().unlink(missing_ok=True)
             locations.embedding_url_file().unlink(missing_ok=True)
+            locations.demo_model_url_file().unlink(missing_ok=True)
             lock.release()
 
 
@@ -66,7 +77,7 @@ class _Run:
         self.folder = folder
         self.began = time.monotonic()
 
-    def go(self, host: str, port: int, *, seed: bool) -> None:
+    def go(self, host: str, port: int, *, seed: bool, demo_model: bool) -> None:
         servers = stack.servers(self.folder)
         names = ", ".join(service.program.name for service in servers)
         self.screen.say(_("Starting Archway in %(folder)s %(names)s") % {"folder": self.folder, "names": f"({names})"})
@@ -75,6 +86,10 @@ class _Run:
         listener = stack.listen(host, port)
         url = _url(listener)
         self.supervisor.start(*stack.application(listener))
+        if demo_model:
+            self.supervisor.start(stack.demo_model())
+            self._run("demo_model")
+            self.screen.say(_("The demo model answers by rule and understands nothing; its answers say so."))
         _record(url)
         # While web and workers come up, which takes longer.
         login = self._seed() if seed else []
