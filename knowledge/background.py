@@ -1,7 +1,7 @@
 """How long work that a person started moves: claimed, reported, cancelled, ended, found again when a worker was lost.
 
-Batches and archives share these moves. Each asks for the claim number, which only grows, so a worker that
-was paused past its claim can write nothing. Messages are wake-ups; what to do stands in the rows.
+Batches, archives and changes of model share these moves. Each asks for the claim number, which only grows, so
+a worker that was paused past its claim can write nothing. Messages are wake-ups; what to do stands in the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from knowledge.models import Archive, Batch, KnowledgeBase
+from knowledge.models import Archive, Batch, KnowledgeBase, ModelChange
 from knowledge.models.background import BackgroundWork
 from portal.kernel import audit, events
 from portal.kernel.errors import ArchwayError, Conflict, Unauthenticated
@@ -28,7 +28,8 @@ from portal.kernel.principal import Principal, for_key, for_worker
 logger = logging.getLogger(__name__)
 
 Status = BackgroundWork.Status
-Work = TypeVar("Work", Batch, Archive)
+Work = TypeVar("Work", Batch, Archive, ModelChange)
+AnyWork = Batch | Archive | ModelChange
 # A wake-up that leads nowhere is sent again after this many seconds.
 _LOST_MESSAGE = 30
 _TELL_EVERY = 0.5
@@ -122,7 +123,7 @@ def claim(work: Work) -> Turn[Work] | None:
     return Turn(row)
 
 
-def end(work: Batch | Archive, status: Status, error: ArchwayError | None = None, **changes: Any) -> bool:
+def end(work: AnyWork, status: Status, error: ArchwayError | None = None, **changes: Any) -> bool:
     """The work's end, fenced by its claim; returns whether it was still ours to end."""
     fields: dict[str, Any] = {"status": status, "heartbeat_at": None, "finished_at": timezone.now(), **changes}
     if error is not None:
@@ -138,13 +139,13 @@ def end(work: Batch | Archive, status: Status, error: ArchwayError | None = None
     return moved == 1
 
 
-def fail(work: Batch | Archive, error: ArchwayError) -> bool:
+def fail(work: AnyWork, error: ArchwayError) -> bool:
     """End with an error, in one sentence."""
     return end(work, Status.FAILED, error)
 
 
 @transaction.atomic
-def cancel(principal: Principal, work: Batch | Archive) -> None:
+def cancel(principal: Principal, work: AnyWork) -> None:
     """Stop the work: at once when nobody is at it, otherwise at the worker's next step."""
     row = type(work).objects.select_for_update(of=("self",)).get(pk=work.pk)
     if not row.is_open:
@@ -158,7 +159,7 @@ def cancel(principal: Principal, work: Batch | Archive) -> None:
     end(row, Status.CANCELLED)
 
 
-def announce(work: Batch | Archive) -> None:
+def announce(work: AnyWork) -> None:
     """Tell open pages of the base, and those of whoever started it, how far the work is."""
     event = {
         "type": "work.progress",
@@ -175,15 +176,19 @@ def announce(work: Batch | Archive) -> None:
         events.publish(f"user:{work.created_by.uid}", event)
 
 
-def wake(work: Batch | Archive) -> None:
+def wake(work: AnyWork) -> None:
     """Send a worker to the work, on commit. A lost message does no harm: the sweeper sends another."""
     transaction.on_commit(lambda: _send(type(work), work.pk), robust=True)
 
 
-def _send(model: type[Batch] | type[Archive], pk: int) -> None:
+def _send(model: type[AnyWork], pk: int) -> None:
     from knowledge import tasks
 
-    task = tasks.work_on_batch if model is Batch else tasks.work_on_archive
+    task = {
+        Batch: tasks.work_on_batch,
+        Archive: tasks.work_on_archive,
+        ModelChange: tasks.work_on_model_change,
+    }[model]
     try:
         task.apply_async([pk], retry=False)
     except (OperationalError, OSError) as error:
@@ -196,7 +201,7 @@ def sweep() -> int:
     stale = Q(heartbeat_at__lt=now - timedelta(seconds=settings.ARCHWAY["CLAIM_TTL"]))
     waiting = Q(heartbeat_at=None, created_at__lt=now - timedelta(seconds=_LOST_MESSAGE))
     sent = 0
-    for model in (Batch, Archive):
+    for model in (Batch, Archive, ModelChange):
         for pk in model.objects.filter(stale | waiting, status__in=BackgroundWork.OPEN).values_list("pk", flat=True):
             _send(model, pk)
             sent += 1

@@ -12,9 +12,20 @@ from django.conf import settings
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from knowledge import archive, background, batches, documents, lifecycle, resumable, review_dates, statistics
+from knowledge import (
+    archive,
+    background,
+    batches,
+    documents,
+    lifecycle,
+    model_changes,
+    resumable,
+    review_dates,
+    statistics,
+)
 from knowledge.ingestion import pipeline
 from knowledge.models import QueryRecord
+from knowledge.retrieval import graphs
 from knowledge.sources import crawl, runs
 from portal.kernel.logging import trace
 
@@ -80,9 +91,22 @@ def work_on_archive(archive_id: int) -> None:
     archive.work(archive_id)
 
 
+@shared_task(name="knowledge.tasks.work_on_model_change", ignore_result=True)
+def work_on_model_change(change_id: int) -> None:
+    """One slice of a change of model; then another wake-up while there is more."""
+    if model_changes.work(change_id):
+        work_on_model_change.apply_async([change_id], retry=False)
+
+
+@shared_task(name="knowledge.tasks.keep_graphs", ignore_result=True)
+def keep_graphs() -> None:
+    """Build, rebuild or drop the graph indexes of embedding spaces as they have grown."""
+    graphs.keep()
+
+
 @shared_task(name="knowledge.tasks.sweep_background", ignore_result=True)
 def sweep_background() -> int:
-    """Send workers to batches and archives that nobody is at; forget archives whose time is over."""
+    """Send workers to batches, archives and changes of model that nobody is at; forget archives whose time is over."""
     archive.forget_expired()
     return background.sweep()
 
@@ -136,6 +160,7 @@ def clean_up() -> None:
     """Empty recycle bins, drop vectors of revisions long left, forget broken-off uploads and old query records."""
     documents.empty_recycle_bin()
     documents.drop_superseded_vectors()
+    model_changes.drop_leftovers()
     resumable.sweep()
     limit = timezone.now() - timedelta(days=settings.ARCHWAY["QUERY_LOG_DAYS"])
     QueryRecord.objects.filter(at__lt=limit).delete()

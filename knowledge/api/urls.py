@@ -25,6 +25,7 @@ from knowledge.api.documents import (
     RevisionViewSet,
     TasksView,
 )
+from knowledge.api.model_changes import ModelChangeView
 from knowledge.api.search import AskView, SearchView
 from knowledge.api.sources import (
     BaseSourcesView,
@@ -98,6 +99,7 @@ urlpatterns = [
     re_path(
         r"^recycle-bin/(?P<document>[^/]+)/?$", RecycleBinView.as_view({"delete": "purge"}), name="api-document-purge"
     ),
+    re_path(r"^bases/(?P<base>[^/]+)/model-change/?$", ModelChangeView.as_view(), name="api-model-change"),
     re_path(r"^bases/(?P<base>[^/]+)/search/?$", SearchView.as_view(), name="api-base-search"),
     re_path(r"^revisions/(?P<revision>[^/]+)/images/(?P<key>[0-9a-f]{64})/?$", ImageView.as_view(), name="api-image"),
     re_path(r"^search/?$", SearchView.as_view(), name="api-search"),

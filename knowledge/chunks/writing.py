@@ -124,6 +124,9 @@ def _add_leaves(
     name = clean(revision.document.name)
     ids = store.add_leaves(revision.pk, passage, (name, state.heading_path), drafts)
     if vectors and revision.space is not None:
+        # The base may have gone over to another model since the vectors were made; the caller holds the document.
+        if Revision.objects.values_list("space_id", flat=True).get(pk=revision.pk) != revision.space_id:
+            raise Conflict("The embedding model of this base has just been changed; try again.", code="model_changed")
         block = np.stack([vectors[store.digest(_searched(name, state, leaf))] for leaf in leaves])
         store.add_vectors(revision.pk, revision.space, ids, block)
 

@@ -14,6 +14,7 @@ from knowledge import schedule, statistics
 from knowledge.lifecycle.announcing import announce, announce_id, announce_state, tell_people, wake
 from knowledge.lifecycle.states import OPEN, RUNNING, Cancelled, Claim, Status
 from knowledge.models import Attempt, Document, KnowledgeBase, Revision
+from portal.gateway.models import ModelEndpoint
 from portal.kernel import audit
 from portal.kernel.errors import ArchwayError, Conflict
 from portal.kernel.models import json_safe
@@ -146,9 +147,19 @@ def finish(claim: Claim, status: Revision.Status, **changes: Any) -> None:
 
 @transaction.atomic
 def publish(claim: Claim) -> None:
-    """Make a completely written revision the one that searches find. One small transaction; no chunk row is touched."""
+    """Make a completely written revision the one that searches find. One small transaction; no chunk row is touched.
+
+    A revision whose vectors are of another model than the base has by now is set aside instead: its next slice
+    embeds it with the new one.
+    """
     row = lock(claim)
     document = Document.objects.select_for_update().get(pk=row.document_id)
+    if _has_other_model(row):
+        row.claimed_by, row.served_at, row.stage = "", timezone.now(), "embed"
+        row.save(update_fields=["claimed_by", "served_at", "stage"])
+        end_attempt(row, Attempt.Outcome.YIELDED, final=False)
+        wake()
+        return
     row.status, row.claimed_by, row.finished_at = Status.INDEXED, "", timezone.now()
     row.served_at, row.total = row.finished_at, row.done
     row.error_code = row.error_message = row.error_stage = ""
@@ -164,6 +175,13 @@ def publish(claim: Claim) -> None:
         chunks=row.chunk_count,
     )
     announce(row)
+
+
+def _has_other_model(row: Revision) -> bool:
+    """Whether the base went over to another embedding space while this was embedded; holds the base until the end."""
+    base = KnowledgeBase.objects.select_for_update().get(pk=row.base_id)
+    wanted = ModelEndpoint.objects.filter(pk=base.embedding_id).values_list("space_id", flat=True).get()
+    return row.space_id is not None and wanted is not None and row.space_id != wanted
 
 
 def activate_row(document: Document, revision: Revision) -> None:

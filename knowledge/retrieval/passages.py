@@ -19,15 +19,19 @@ SAME_SHARE = 0.95
 # Texts are taken apart into words only when they share so much of their pairs of characters, which is quick to see.
 SAME_PAIRS = 0.8
 
+# The rules of access stand in a part of their own: planning them together with the other tables took 5 ms.
 _LOAD = """
-WITH {permitted}, asked (passage_id, leaf_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
+WITH {permitted},
+allowed AS MATERIALIZED (
+  SELECT * FROM permitted WHERE revision_id IN (SELECT revision_id FROM knowledge_chunk WHERE id = ANY(%s))
+), asked (passage_id, leaf_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
 SELECT c.id, l.id, c.sha256, c.text, c.prefix, c.heading_path, c.page, c.sheet, c.row_first, c.row_last, c.slide,
        c.start, c."end", l.start, l."end", c.revision_id, c.ordinal,
        r.uid, r.number, d.uid, d.name, d.folder, p.base_id, c.version, coalesce(o.url, '')
   FROM asked a
   JOIN knowledge_chunk c ON c.id = a.passage_id AND c.enabled
   JOIN knowledge_chunk l ON l.id = a.leaf_id AND l.enabled
-  JOIN permitted p ON p.revision_id = c.revision_id
+  JOIN allowed p ON p.revision_id = c.revision_id
   JOIN knowledge_revision r ON r.id = c.revision_id AND r.status = 'indexed'
   JOIN knowledge_document d ON d.active_revision_id = r.id
   LEFT JOIN knowledge_origin o ON o.document_id = d.id
@@ -68,11 +72,11 @@ def load(permitted: Permitted, ranked: Sequence[Ranked]) -> dict[int, Loaded]:
     """The passages by id. What is no longer permitted or enabled at this very moment is missing."""
     if not ranked:
         return {}
-    leaves = [item.candidate.leaf for item in ranked]
+    chunks, leaves = [item.candidate.passage for item in ranked], [item.candidate.leaf for item in ranked]
     with connection.cursor() as cursor:
         cursor.execute(
             _LOAD.format(permitted=permitted.lookup),
-            [*permitted.params, [item.candidate.passage for item in ranked], leaves],
+            [*permitted.params, chunks, chunks, leaves],
         )
         return {row[0]: _loaded(row) for row in cursor.fetchall()}
 

@@ -28,14 +28,14 @@ Plan = Literal["exact", "binary", "hnsw"]
 Vector = NDArray[np.float32]
 
 # Up to so many permitted leaves all of them are compared: some 10 ms.
-EXACT_LEAVES = 4_000
+EXACT_LEAVES = 10_000
 # From so many permitted leaves on the graph is quicker than the binary pass, if they are such a share of its vectors:
 # of a smaller share it has to pass too many that are not permitted.
-GRAPH_LEAVES = 40_000
+GRAPH_LEAVES = 25_000
 GRAPH_SHARE = 0.15
 # How many candidates of the binary pass are compared exactly.
-RERANKED = 400
-_EF_SEARCH = 200
+RERANKED = 2_000
+_EF_SEARCH = 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,13 +87,20 @@ class Strong:
     below: Numbers
 
 
-def strong(lexemes: Sequence[str], frequencies: Sequence[int], budget: int) -> Strong:
-    """For each lexeme the lowest tier that at most about `budget` leaves reach."""
+def strong(
+    lexemes: Sequence[str], frequencies: Sequence[int], shares: Sequence[float], budget: int, family: Family
+) -> Strong:
+    """For each lexeme the lowest tier that at most about `budget` leaves reach; `family` brings some lexemes whole.
+
+    `shares` are of all leaves: the words of which every text is full are more often strong (measured).
+    """
     elements: list[str] = []
     below = np.ones(len(lexemes))
+    whole = {one[0] for one in family.sets if len(one) == 1}
     for place, (lexeme, frequency) in enumerate(zip(lexemes, frequencies, strict=True)):
-        fitting = [tier for tier, part in enumerate(_TIER_SHARES) if part * frequency <= budget]
-        if place >= MAX_LEXEMES or not fitting:
+        fullness = (1 - min(shares[place], 1.0)) ** 3
+        fitting = [tier for tier, part in enumerate(_TIER_SHARES) if part**fullness * frequency <= budget]
+        if place >= MAX_LEXEMES or lexeme in whole or not fitting:
             continue
         below[place] = TIERS[fitting[0]]
         elements += [f"{lexeme}{TIER_MARK}{tier + 1}" for tier in range(fitting[0], len(TIERS))]

@@ -38,6 +38,7 @@ ROUNDS = (1_500, 6_000)
 LEXEMES_AT_ONCE = 4
 # How many leaves in which one of the lexemes is strong are scored beside them in the last round.
 STRONG = 1_000
+FEW_STRONG = 2
 # With more lexemes the small first round settles nothing (the bound of what is missing is too high), so it is left out.
 FEW = 4
 # The first results that must be certain; further ones only widen the choice of a blend.
@@ -180,8 +181,10 @@ def _chosen(permitted: Permitted, query: Query, budget: int, *, last: bool) -> C
     size = budget * LEXEMES_AT_ONCE // max(len(query.lexemes), LEXEMES_AT_ONCE)
     family = word_plans.conjunctions(query.lexemes, frequencies, idfs, permitted.leaves, size)
     strong = None
-    if last and family.missing.any():
-        strong = word_plans.strong(query.lexemes, frequencies, STRONG // len(query.lexemes))
+    # Of few permitted leaves nearly all that match are scored anyway, and the strong ones are looked up in all bases.
+    if last and family.missing.any() and (permitted.leaves > LARGE or len(query.lexemes) <= FEW_STRONG):
+        shares = [count / total for count in query.frequencies]
+        strong = word_plans.strong(query.lexemes, frequencies, shares, STRONG // len(query.lexemes), family)
     return Chosen(family, strong, size)
 
 
@@ -253,7 +256,7 @@ def _scored(permitted: Permitted, query: Query, k: int, chosen: Chosen) -> tuple
     parts: list[str] = []
     params: list[Any] = []
     if chosen.family.tsquery:
-        parts.append(_by_index(permitted, "c.lexemes @@ %s::tsquery", limit))
+        parts.append(_by_index(permitted, "c.lexemes @@ %s::tsquery", limit, narrowed=permitted.leaves <= LARGE))
         params.append(chosen.family.tsquery)
     if chosen.strong and chosen.strong.elements:
         match = "knowledge_strong(c.lexemes, c.words) && %s::text[]"
@@ -261,7 +264,7 @@ def _scored(permitted: Permitted, query: Query, k: int, chosen: Chosen) -> tuple
         if chosen.family.tsquery:
             match += " AND NOT c.lexemes @@ %s::tsquery"
             params.append(chosen.family.tsquery)
-        parts.append(_by_index(permitted, match, limit))
+        parts.append(_by_index(permitted, match, limit, narrowed=False))
     if not parts:
         return [], False
     return _ranked(_head(permitted), " UNION ALL ".join(parts), params, permitted, query, k, limit=limit)
@@ -271,17 +274,23 @@ def _head(permitted: Permitted) -> str:
     return permitted.lookup if permitted.leaves > LARGE else permitted.cte
 
 
-def _by_index(permitted: Permitted, match: str, limit: int) -> str:
-    """Leaves by an index over all bases. Of few permitted leaves the revisions' index narrows it first; the array makes
-    it one scan (joined, PostgreSQL scanned GIN once for each revision). Of many, each match is looked up in the
-    permitted set, and `+ 0` hides the other index, whose entries are as many as the permitted leaves."""
+def _by_index(permitted: Permitted, match: str, limit: int, *, narrowed: bool) -> str:
+    """Leaves by an index over all bases, of the permitted revisions.
+
+    Few of these are made into an array, so that it is one scan (joined, PostgreSQL scanned GIN once for each
+    revision); `narrowed`: the revisions' index may help. Of many, each match is looked up in the permitted set.
+    `+ 0` hides the revisions' index, whose entries are as many as the permitted leaves.
+    """
     if permitted.leaves > LARGE:
-        place = "p.revision_id = c.revision_id + 0"
-    else:
-        place = "p.revision_id = c.revision_id AND c.revision_id = ANY (ARRAY(SELECT revision_id FROM permitted))"
+        return (
+            f"(SELECT {_COLUMNS}, p.base_id FROM knowledge_chunk c JOIN permitted p "  # noqa: S608
+            f"ON p.revision_id = c.revision_id + 0 WHERE {match} AND {_LEAF} LIMIT {limit})"
+        )
+    column = "c.revision_id" if narrowed else "c.revision_id + 0"
     return (
-        f"(SELECT {_COLUMNS}, p.base_id FROM knowledge_chunk c JOIN permitted p ON {place} "  # noqa: S608
-        f"WHERE {match} AND {_LEAF} LIMIT {limit})"
+        f"(SELECT c.*, p.base_id FROM (SELECT {_COLUMNS} FROM knowledge_chunk c WHERE {match} AND {_LEAF} "  # noqa: S608
+        f"AND {column} = ANY (ARRAY(SELECT revision_id FROM permitted)) LIMIT {limit}) c "
+        "JOIN permitted p USING (revision_id))"
     )
 
 
