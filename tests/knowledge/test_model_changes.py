@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.test import Client
 
@@ -20,7 +22,7 @@ from tests.support.slow_model import SteppedProvider, rules
 
 
 @pytest.fixture
-def provider():  # type: ignore[no-untyped-def]
+def provider() -> Iterator[SteppedProvider]:
     with SteppedProvider() as running_provider:
         yield running_provider
 
@@ -28,13 +30,16 @@ def provider():  # type: ignore[no-untyped-def]
 @pytest.fixture
 def other(world: World, provider: SteppedProvider) -> ModelEndpoint:
     """Another model than the built-in one."""
-    return ModelEndpoint.objects.create(
+    endpoint = ModelEndpoint.objects.create(
         name="Other",
         kind=ModelEndpoint.Kind.EMBEDDING,
         provider=ModelEndpoint.Provider.OPENAI_COMPATIBLE,
         model_name="other",
         base_url=provider.url,
+        timeout_seconds=60,
     )
+    space_of(endpoint)
+    return endpoint
 
 
 def filled(world: World, count: int = 12) -> Revision:
@@ -196,7 +201,6 @@ def test_what_was_being_embedded_with_the_old_model_is_embedded_with_the_new_bef
 
 def test_a_model_that_is_away_is_waited_for(world: World, other: ModelEndpoint, provider: SteppedProvider) -> None:
     filled(world)
-    space_of(other)
     change = begin(world, other)
     provider.fault = "503"
     through(change)

@@ -1,4 +1,4 @@
-"""`manage.py bench ingest | retrieval`: figures for docs, from a command that anyone can run."""
+"""`manage.py bench ingest | retrieval | append`: figures for docs, from a command that anyone can run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from knowledge.bench import ingest, retrieval
+from knowledge.bench import append, ingest, retrieval
 from portal.kernel.command_line import Progress, principal_for, print_json
 
 
@@ -29,8 +29,15 @@ class Command(BaseCommand):
         searching.add_argument("--keep", action="store_true", help="keep the library's database for the next run")
         searching.add_argument("--json", action="store_true", dest="as_json")
 
+        adding = kinds.add_parser("append", help="adding chunks to a large library against an empty one")
+        adding.add_argument("--chunks", type=int, default=1_000_000)
+        adding.add_argument("--added", type=int, default=1_000)
+        adding.add_argument("--rounds", type=int, default=3)
+        adding.add_argument("--keep", action="store_true", help="keep the library's database for the next run")
+        adding.add_argument("--json", action="store_true", dest="as_json")
+
     def handle(self, *args: Any, kind: str, as_json: bool, **options: Any) -> None:
-        result = {"ingest": self._ingest, "retrieval": self._retrieval}[kind](options)
+        result = {"ingest": self._ingest, "retrieval": self._retrieval, "append": self._append}[kind](options)
         if as_json:
             print_json(result)
             return
@@ -61,3 +68,6 @@ class Command(BaseCommand):
         )
         loading.end()
         return result
+
+    def _append(self, options: dict[str, Any]) -> dict[str, Any]:
+        return append.run(**{name: options[name] for name in ("chunks", "added", "rounds", "keep")})
