@@ -51,8 +51,9 @@ class Site:
 @contextmanager
 def website() -> Iterator[Site]:
     """A running site."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of := _make_handler())
-    site = _handler_of.site = Site(server.server_address[1])
+    site = Site(0)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(site))
+    site.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
@@ -62,21 +63,19 @@ def website() -> Iterator[Site]:
         server.server_close()
 
 
-def _make_handler() -> type[BaseHTTPRequestHandler]:
+def _handler_of(site: Site) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        site: Site
-
         def do_GET(self) -> None:
-            with self.site.lock:
-                self.site.at_once += 1
-                self.site.most_at_once = max(self.site.most_at_once, self.site.at_once)
-                self.site.asked.append(self.path)
-                self.site.agents.add(self.headers.get("User-Agent", ""))
+            with site.lock:
+                site.at_once += 1
+                site.most_at_once = max(site.most_at_once, site.at_once)
+                site.asked.append(self.path)
+                site.agents.add(self.headers.get("User-Agent", ""))
             try:
-                self._answer(self.site.pages.get(self.path) or Answer(b"no", 404))
+                self._answer(site.pages.get(self.path) or Answer(b"no", 404))
             finally:
-                with self.site.lock:
-                    self.site.at_once -= 1
+                with site.lock:
+                    site.at_once -= 1
 
         def _answer(self, answer: Answer) -> None:
             etag = answer.headers.get("ETag")
