@@ -189,7 +189,8 @@ class ChunkVersionAdmin(KnowledgeAdmin):
     """Earlier texts of edited chunks."""
 
     base_path = "chunk__revision__base_id"
-    list_display = ["chunk", "number", "edited_by", "at"]
+    list_display = ["chunk", "number", "verb", "edited_by", "at"]
+    list_filter = ["verb", ("at", RangeDateTimeFilter)]
     list_select_related = ["chunk", "edited_by"]
 
 

@@ -144,8 +144,10 @@ def reindex(
     newest = document.revisions.order_by("-number").first()
     if newest is None:
         raise Invalid("This document has no file.", code="no_file")
-    if document.active_revision is not None and not discard_edits:
-        refuse_losses(document.active_revision)
+    # Under the lock that an edit takes: it is either seen here, or sees the new revision and is refused.
+    active = Document.objects.select_for_update(of=("self",)).get(pk=document.pk).active_revision
+    if active is not None and not discard_edits:
+        refuse_losses(active)
     revision = add_revision(
         document,
         created_by_id=principal.user_id,
