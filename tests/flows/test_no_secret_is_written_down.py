@@ -213,7 +213,7 @@ def through_a_provider(written: Written, alices: Any, reference: str) -> None:
                 embedder_for(endpoint).embed_queries(["hello"])
             except ArchwayError as error:
                 written.answers.append(f"{error} {error!r} {error.sentence()}")
-        assert provider.tokens
+        assert provider.tokens, written.answers[-2:]
     for name, host in (
         (made.reference, "https://evil.example"), (reference, "127.0.0.1"), ("env://RUN_KEY", "h.example"),
         ("env://OTHER_KEY", "h.example"), (written.secrets["misplaced"], "h.example"),

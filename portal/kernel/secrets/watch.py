@@ -100,10 +100,10 @@ def _fold(now: datetime) -> None:
         add(row["object_id"] or f"env://{row['label']}", row["hour"], row["count"])
         if row["asked"] == "true":
             add(KEY_SERVICE, row["hour"], row["count"])
-    wrong = recent.annotate(code=KeyTextTransform("code", "detail"), what=KeyTextTransform("reference", "detail"))
-    refusals = wrong.filter(action="credential.refused", code__in=_SUSPICIOUS).values("code", "what", "hour")
+    wrong = recent.annotate(cause=KeyTextTransform("code", "detail"), what=KeyTextTransform("reference", "detail"))
+    refusals = wrong.filter(action="credential.refused", cause__in=_SUSPICIOUS).values("cause", "what", "hour")
     for refusal in refusals.annotate(count=Count("id")):
-        add(f"{_REFUSED}{refusal['code']}:{refusal['what']}", refusal["hour"], refusal["count"])
+        add(f"{_REFUSED}{refusal['cause']}:{refusal['what']}", refusal["hour"], refusal["count"])
     RevealCount.objects.bulk_create(
         [RevealCount(subject=key.subject, hour=key.hour, count=count) for key, count in counts.items()],
         update_conflicts=True,
