@@ -77,9 +77,10 @@ def sniff(path: Path, name: str) -> str:
     picture = _picture_type(head)
     if picture is not None:
         # Cameras and messengers call pictures of one kind by the name of another; as pictures both are read.
-        if promised is None or promised.mime.startswith("image/"):
-            return picture
-        raise _mismatch(name)
+        if promised is not None and not promised.mime.startswith("image/"):
+            raise _mismatch(name)
+        _refuse_bomb(head)
+        return picture
     if head.startswith(BINARY) and _is_binary(head):
         raise _mismatch(name) if promised else ParseError("This type of file can not be read.", code="unsupported_type")
     found = _binary_type(path, head, name) or _text_type(head, promised.mime if promised else None, name)
@@ -135,9 +136,13 @@ def _picture_type(head: bytes) -> str | None:
     # Two letters alone make no picture of a text that begins with "BM".
     if header is None or (head.startswith(b"BM") and head[6:10] != bytes(4)):
         return None
-    if header.width * header.height > MAX_PIXELS:
-        raise ParseError("This picture has more than %(limit)s pixels.", code="image_too_large", limit=MAX_PIXELS)
     return header.mime if header.mime in BY_MIME and header.width > 0 and header.height > 0 else None
+
+
+def _refuse_bomb(head: bytes) -> None:
+    header = image_header(head)
+    if header is not None and header.width * header.height > MAX_PIXELS:
+        raise ParseError("This picture has more than %(limit)s pixels.", code="image_too_large", limit=MAX_PIXELS)
 
 
 def _binary_type(path: Path, head: bytes, name: str) -> str | None:

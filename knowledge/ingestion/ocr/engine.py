@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -57,7 +58,7 @@ def recognise(pixels: Pixels, scale: float = 1.0) -> RecognisedPage:
 
 
 @cache
-def _engine() -> RapidOCR:
+def _engine() -> Any:
     """The recogniser over sessions of our own: the models of the wheel, and threads that sleep while they wait.
 
     ONNX Runtime's threads spin by default, which on a busy machine costs twice the processor time.

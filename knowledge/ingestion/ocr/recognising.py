@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -180,7 +181,7 @@ def _recognise(
             batch = waiting.pop(0)
             done = len(found)
             try:
-                blocks = run(batch, lambda number, of, done=done: course.progress(done + number, len(places)))
+                blocks = run(batch, partial(_tell, course, done, len(places)))
                 values = [page_from_text(block.text).as_json() for block in blocks]
                 if len(values) != len(batch):
                     raise ParseError("A page is missing.", code="parser_crashed")
@@ -199,6 +200,10 @@ def _recognise(
     finally:
         close_idle(CHILD)  # a loaded recogniser keeps more memory than its next start is worth
     return found
+
+
+def _tell(course: Course, before: int, total: int, done: int, of: int) -> None:
+    course.progress(before + done, total)
 
 
 def _run(
