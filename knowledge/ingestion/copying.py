@@ -11,12 +11,14 @@ from django.db import connection
 from django.db.models import Model
 
 from knowledge import lifecycle
-from knowledge.models import Chunk, ChunkVersion, Document, Revision, StoredImage
+from knowledge.models import Chunk, ChunkVersion, Document, PicturePlace, RecognisedText, Revision, StoredImage
 
 # What a file is and what was read in it; how the work on it went stays behind.
 _CARRIED = (
-    "file", "file_name", "sha256", "mime", "size", "warnings", "page_count", "chunk_count", "token_count", "parsed_key",
+    "file", "file_name", "sha256", "mime", "size", "warnings", "page_count", "chunk_count", "token_count",
+    "parsed_key", "raw_key",
 )  # fmt: skip
+_PLACED = ("revision_id", "image_id")
 
 
 def copy_for_embedding(document: Document, revision: Revision, *, created_by_id: int | None) -> Revision:
@@ -53,6 +55,15 @@ def _statements() -> list[str]:
         f"INSERT INTO knowledge_storedimage (revision_id, uid, {images}) "  # noqa: S608
         f"SELECT %(new)s, substr(md5(random()::text || clock_timestamp()::text || id), 1, 16), {images} "
         "FROM knowledge_storedimage WHERE revision_id = %(old)s",
+        f"INSERT INTO knowledge_pictureplace (revision_id, image_id, {_columns(PicturePlace, *_PLACED)}) "  # noqa: S608
+        f"SELECT %(new)s, fresh.id, {_columns(PicturePlace, *_PLACED, prefix='kept.')} "
+        "FROM knowledge_pictureplace kept "
+        "LEFT JOIN knowledge_storedimage old ON old.id = kept.image_id "
+        "LEFT JOIN knowledge_storedimage fresh ON fresh.revision_id = %(new)s AND fresh.key = old.key "
+        "WHERE kept.revision_id = %(old)s",
+        f"INSERT INTO knowledge_recognisedtext (revision_id, {_columns(RecognisedText, 'revision_id')}) "  # noqa: S608
+        f"SELECT %(new)s, {_columns(RecognisedText, 'revision_id')} FROM knowledge_recognisedtext "
+        "WHERE revision_id = %(old)s",
     ]
 
 

@@ -78,7 +78,7 @@ def test_export_import_export_through_workers_gives_the_same_content_hash(
     client = Client()
     client.force_login(world.alice)
     fetched = client.get(f"/bases/{base.uid}/archive/{first.uid}/file/")
-    data = b"".join(fetched)  # type: ignore[arg-type]
+    data = b"".join(fetched)
     assert fetched["Content-Disposition"].startswith("attachment")
     assert len(data) == first.size
     assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
@@ -175,7 +175,7 @@ def test_the_api_exports_imports_and_hides(world: World, workers: list[Running])
     assert started.status_code == 202
     address = f"/api/v1/archives/{started.json()['id']}"
     done = until(lambda: (body := alice.get(address).json())["status"] == "done" and body, "the export has ended")
-    data = b"".join(alice.get(f"{address}/file"))  # type: ignore[arg-type]
+    data = b"".join(alice.get(f"{address}/file"))
     for other in (world.bob, world.mallory, world.eve):
         assert client(other).get(address).status_code == 404
         assert client(other).get(f"{address}/file").status_code == 404

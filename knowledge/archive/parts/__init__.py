@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from knowledge.archive.contract import Part
-from knowledge.archive.parts import chunks, documents, images, origins, revisions, tags, vectors, versions
+from knowledge.archive.parts import chunks, documents, images, origins, places, revisions, tags, vectors, versions
 
 PARTS: tuple[Part[Any], ...] = (
     tags.PART,
@@ -13,6 +13,7 @@ PARTS: tuple[Part[Any], ...] = (
     origins.PART,
     revisions.PART,
     images.PART,
+    places.PART,
     chunks.PART,
     versions.PART,
     vectors.PART,

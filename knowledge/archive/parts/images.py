@@ -35,6 +35,10 @@ class ImageRecord(Record):
     mime: Annotated[Text, Field(max_length=60)]
     alt: Annotated[Text, Field(max_length=100_000)]
     sha256: Digest
+    thumbnail: Digest | None
+    width: Count
+    height: Count
+    size: Annotated[int, Field(ge=0, le=1 << 40)]
 
 
 def _read(reading: Reading) -> Iterator[ImageRecord]:
@@ -44,7 +48,21 @@ def _read(reading: Reading) -> Iterator[ImageRecord]:
             if name is None:
                 continue  # its bytes are gone: the picture can not be shown here either
             reading.keep("images", name, row.file)
-            yield ImageRecord(doc=place.doc, rev=place.rev, key=row.key, mime=row.mime, alt=row.alt, sha256=name)
+            small = _digest_of(row.thumbnail) if row.thumbnail else None
+            if small is not None:
+                reading.keep("images", small, row.thumbnail)
+            yield ImageRecord(
+                doc=place.doc,
+                rev=place.rev,
+                key=row.key,
+                mime=row.mime,
+                alt=row.alt,
+                sha256=name,
+                thumbnail=small,
+                width=row.width,
+                height=row.height,
+                size=row.size,
+            )
 
 
 def _digest_of(stored: str) -> str | None:
@@ -59,10 +77,12 @@ def _digest_of(stored: str) -> str | None:
 
 
 def _check(checking: Checking, record: ImageRecord) -> None:
-    checking.once("image", record.doc, record.rev, record.key)
     if Place(record.doc, record.rev) not in checking.states or not record.mime.startswith("image/"):
         raise tampered()
-    checking.expect(f"images/{record.sha256}")
+    checking.once("image of", Place(record.doc, record.rev), record.key)
+    for name in (record.sha256, record.thumbnail):
+        if name is not None:
+            checking.expect(f"images/{name}")
 
 
 def _write(building: Building, records: Iterator[ImageRecord]) -> None:
@@ -76,6 +96,10 @@ def _write(building: Building, records: Iterator[ImageRecord]) -> None:
                     file=building.store(f"images/{record.sha256}"),
                     mime=record.mime,
                     alt=record.alt,
+                    thumbnail=building.store(f"images/{record.thumbnail}") if record.thumbnail else "",
+                    width=record.width,
+                    height=record.height,
+                    size=record.size,
                 )
                 for record in batch
             ]

@@ -10,13 +10,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from knowledge import archive, background, documents, lifecycle, tags
+from knowledge import archive, background, documents, lifecycle, storage, tags
 from knowledge.archive import jobs, writing
 from knowledge.archive.contract import Reading
 from knowledge.archive.manifest import BaseRecord, Manifest, PartEntry, content_hash
 from knowledge.archive.parts import PARTS
 from knowledge.archive.records import canonical
-from knowledge.models import Archive, Chunk, Document, KnowledgeBase, Revision
+from knowledge.models import Archive, Chunk, Document, KnowledgeBase, PicturePlace, Revision, StoredImage
 from portal.kernel.principal import Principal
 from tests.support.people import World, indexed, put, work_through
 
@@ -40,7 +40,26 @@ def furnish(world: World) -> KnowledgeBase:
     tags.create(alice, world.base, "unused")
     current = Document.objects.get(pk=policy.pk).active_revision
     Chunk.objects.filter(revision=current, level="leaf", ordinal=1).update(enabled=False)
+    assert current is not None
+    picture(current)
     return KnowledgeBase.objects.get(pk=world.base.pk)
+
+
+def picture(revision: Revision) -> None:
+    """A picture with a thumbnail, in its place in the text."""
+    image = StoredImage.objects.create(
+        revision=revision,
+        key=hashlib.sha256(b"large").hexdigest(),
+        mime="image/png",
+        alt="A valve",
+        file=storage.save_bytes("images", b"large"),
+        thumbnail=storage.save_bytes("images", b"small"),
+        width=640,
+        height=480,
+        size=5,
+    )
+    PicturePlace.objects.create(revision=revision, image=image, start=3, end=9, page=1)
+    PicturePlace.objects.create(revision=revision, image=None, start=3, end=9, recognised=True)
 
 
 def exported(base: KnowledgeBase, path: Path, *, which: str = "all", vectors: bool = False) -> Manifest:
@@ -49,9 +68,9 @@ def exported(base: KnowledgeBase, path: Path, *, which: str = "all", vectors: bo
     return writing.write_archive(Reading(fresh, which, vectors), path)  # type: ignore[arg-type]
 
 
-def imported(principal: Principal, path: Path, **options: str) -> Archive:
+def imported(principal: Principal, path: Path, name: str = "") -> Archive:
     """The import of an archive, worked on in this process to its end, failed or not."""
-    row = archive.start_import(principal, path, path.name, **options)
+    row = archive.start_import(principal, path, path.name, name=name)
     turn = background.claim(row)
     assert turn is not None
     jobs.run(turn)

@@ -253,6 +253,6 @@ def test_a_claimed_reading_of_known_bytes_is_never_found_by_other_documents(
 def test_a_key_needs_the_scope_and_no_list_of_bases(world: World, honest: Path) -> None:
     alice = world.principal(world.alice)
     for narrow in ({"scopes": ["kb:write"]}, {"scopes": ["kb:manage"], "base_ids": [world.base.pk]}):
-        key, _ = create_key(alice, name="k", **narrow)  # type: ignore[arg-type]
+        key, _ = create_key(alice, name="k", **narrow)
         with pytest.raises(Denied):
             archive.start_import(for_key(key), honest, "a.zip")

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from django.db import models
 
-from knowledge.archive.parts import chunks, documents, images, origins, revisions, vectors, versions
+from knowledge import storage
+from knowledge.archive.parts import chunks, documents, images, origins, places, revisions, vectors, versions
 from knowledge.archive.parts.chunks import ChunkRecord
 from knowledge.archive.parts.documents import DocumentRecord
 from knowledge.archive.parts.images import ImageRecord
 from knowledge.archive.parts.origins import OriginRecord
+from knowledge.archive.parts.places import PlaceRecord
 from knowledge.archive.parts.revisions import RevisionRecord
 from knowledge.archive.parts.vectors import VectorRecord
 from knowledge.archive.parts.versions import VersionRecord
@@ -24,6 +26,7 @@ from knowledge.models import (
     Document,
     Grant,
     Origin,
+    PicturePlace,
     Revision,
     StoredImage,
     Tag,
@@ -115,6 +118,7 @@ TABLES: list[tuple[type[models.Model], Any, dict[str, str], dict[str, str]]] = [
     (Origin, OriginRecord, origins.LEFT_OUT, {}),
     (Revision, RevisionRecord, revisions.LEFT_OUT, {}),
     (StoredImage, ImageRecord, images.LEFT_OUT, {}),
+    (PicturePlace, PlaceRecord, places.LEFT_OUT, {}),
     (Chunk, ChunkRecord, chunks.LEFT_OUT, {}),
     (ChunkVersion, VersionRecord, versions.LEFT_OUT, {}),
     (ChunkVector, VectorRecord, vectors.LEFT_OUT, {}),
@@ -129,6 +133,20 @@ def test_every_column_is_carried_along_or_left_out_for_a_reason(
     forgotten = columns - set(shape.model_fields) - set(left_out)
     assert not forgotten, f"say in knowledge/archive/parts what becomes of {sorted(forgotten)}"
     assert set(left_out) <= columns
+
+
+def test_pictures_come_along_with_their_places_and_thumbnails(world: World, tmp_path: Path) -> None:
+    exported(furnish(world), tmp_path / "a.zip")
+    copy = base_of(imported(world.principal(world.alice), tmp_path / "a.zip"))
+    image = StoredImage.objects.get(revision__base=copy)
+    there = StoredImage.objects.get(revision__base=world.base)
+    assert (image.key, image.alt, image.width) == (there.key, "A valve", 640)
+    assert image.file != there.file
+    for name, data in ((image.file, b"large"), (image.thumbnail, b"small")):
+        with storage.open_file(name) as stream:
+            assert stream.read() == data
+    places = PicturePlace.objects.filter(revision__base=copy)
+    assert set(places.values_list("image", "recognised")) == {(image.pk, False), (None, True)}
 
 
 def test_the_vocabulary_comes_along_with_words_that_nothing_uses(world: World, tmp_path: Path) -> None:
