@@ -6,8 +6,9 @@ import json
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
-from django.db.models import Avg, Count, Q, QuerySet
+from django.db.models import Avg, Count, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,8 +16,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from knowledge import lifecycle
-from knowledge.admin import seen_bases
+from knowledge.admin_scope import seen_bases
 from knowledge.models import QueryRecord, Revision
+from portal.gateway.usage.admin import recent_days
 from portal.kernel.admin_door import asker, is_operator
 from portal.kernel.models import AuditEntry, Credential
 from portal.kernel.secrets import watch
@@ -41,6 +43,7 @@ def numbers(request: HttpRequest) -> dict[str, Any]:
     stuck = work.filter(status__in=lifecycle.RUNNING, heartbeat_at__lt=now - lifecycle.stuck_after())
     slow = work.filter(status__in=lifecycle.OPEN, started_at__lt=now - timedelta(seconds=SLOW_SECONDS))
     questions, times = _questions(request, now)
+    tokens, money = _models(request)
     changelist = reverse("admin:knowledge_revision_changelist")
     return {
         "as_of": now,
@@ -58,6 +61,8 @@ def numbers(request: HttpRequest) -> dict[str, Any]:
         "ingestion_chart": json.dumps(_ingestion(work, now)),
         "question_chart": json.dumps(questions),
         "time_chart": json.dumps(times),
+        "token_chart": json.dumps(tokens),
+        "money_chart": json.dumps(money),
         "chart_options": json.dumps(CHART),
     }
 
@@ -124,6 +129,30 @@ def _questions(request: HttpRequest, now: Any) -> tuple[dict[str, Any], dict[str
     return (
         {"labels": labels, "datasets": [_series(_("Questions"), counts, "#12693F")]},
         {"labels": labels, "datasets": [_series(_("Mean ms"), times, "#7A3EA8")]},
+    )
+
+
+def _models(request: HttpRequest) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(tokens in and out, cost and calls that failed), each by day of TIME_ZONE; sums are a few minutes old."""
+    rows = (
+        recent_days(request, DAYS)
+        .order_by()
+        .values("day")
+        .annotate(read=Sum("tokens_in"), written=Sum("tokens_out"), money=Sum("cost"))
+    )
+    by_day: dict[Any, dict[str, Any]] = {row["day"]: dict(row) for row in rows}
+    days = _days(timezone.localtime())
+    labels = [day.strftime("%m-%d") for day in days]
+    costs = [float(by_day[day]["money"]) if day in by_day else None for day in days]
+    return (
+        {
+            "labels": labels,
+            "datasets": [
+                _series(_("Tokens in"), [by_day.get(day, {}).get("read") for day in days], "#1F5FD1"),
+                _series(_("Tokens out"), [by_day.get(day, {}).get("written") for day in days], "#12693F"),
+            ],
+        },
+        {"labels": labels, "datasets": [_series(settings.ARCHWAY["CURRENCY"], costs, "#8A5A00")]},
     )
 
 

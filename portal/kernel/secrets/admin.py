@@ -24,7 +24,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
     """What a person may say about a credential. An empty secret leaves the one that is there."""
 
     secret = forms.CharField(
-        label=_("secret"),
+        label=_("Secret"),
         required=False,
         max_length=verbs.LONGEST,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password", "spellcheck": "false"}),
@@ -34,6 +34,7 @@ class CredentialForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Credential
         fields = ["workspace", "name", "host", "expires_at"]
+        help_texts = {"host": _("Such as api.example.com, or the whole address of the service.")}
 
     def clean_host(self) -> str:
         try:
@@ -99,11 +100,11 @@ class CredentialAdmin(ScopedAdmin):
     search_fields = ["name", "host"]
     list_select_related = ["workspace"]
     fields = [
-        "workspace", "name", "host", "secret", "expires_at", "reference", "state_badge", "health_badge", "ending",
+        "workspace", "name", "host", "secret", "expires_at", "reference", "state_word", "health_word", "ending",
         "fingerprint", "created_by", "created_at", "replaced_at", "last_used_at", "exposed_at", "key_id", "sealed_at",
         "checked_at",
     ]  # fmt: skip
-    readonly_fields = ["reference", "state_badge", "health_badge", "ending"]
+    readonly_fields = ["reference", "state_word", "health_word", "ending"]
     changeable = ("name", "host", "secret", "expires_at")
     addable = True
     actions = ["reseal", "examine", "expose", "revoke"]
@@ -151,7 +152,16 @@ class CredentialAdmin(ScopedAdmin):
 
     @display(description=_("health"), label={"good": "success", "unreadable": "danger", "": "info"})
     def health_badge(self, row: Credential) -> tuple[str, str]:
-        return row.health, row.get_health_display()
+        # Nothing is left of a revoked one that could be opened.
+        return ("", "—") if row.revoked_at else (row.health, row.get_health_display())
+
+    @display(description=_("state"))
+    def state_word(self, row: Credential) -> str:
+        return str(row.state.label)
+
+    @display(description=_("health"))
+    def health_word(self, row: Credential) -> str:
+        return self.health_badge(row)[1]
 
     @display(description=_("ends with"))
     def ending(self, row: Credential) -> str:

@@ -144,7 +144,7 @@ def revoke(principal: Principal | None, credential: Credential) -> None:
     """End a credential and destroy what was sealed; revoking twice is no error."""
     require_scope(principal, credential.workspace_id)
     moved = Credential.objects.filter(pk=credential.pk, revoked_at__isnull=True).update(
-        revoked_at=timezone.now(), ciphertext=b"", wrapped_key=b"", key_id=""
+        revoked_at=timezone.now(), ciphertext=b"", wrapped_key=b"", key_id="", health=""
     )
     if moved:
         audit.record(
