@@ -108,7 +108,7 @@ def test_an_edit_and_a_reindex_never_both_win(world: World) -> None:
 def test_a_large_document_is_changed_quickly_at_its_beginning(world: World) -> None:
     alice = world.principal(world.alice)
     document = indexed(alice, world.base, "a.md", TEXT)
-    revision = Revision.objects.select_related("document__base", "space").get(pk=document.active_revision_id)
+    revision = Revision.objects.select_related("document__base", "space").get(pk=document.active_revision_id or 0)
     with connection.cursor() as cursor:
         # 10,000 passages behind the first one, without leaves: what is measured is moving their places.
         cursor.execute(

@@ -170,7 +170,7 @@ def test_readers_look_and_change_nothing(alice: Client, document: Document, worl
     assert stray.status_code == 404
 
 
-FIELDS = {"mode": "smart", "passage_tokens": 60, "leaf_tokens": 30, "overlap_tokens": 0}
+FIELDS: dict[str, Any] = {"mode": "smart", "passage_tokens": 60, "leaf_tokens": 30, "overlap_tokens": 0}
 
 
 def test_the_preview_splits_as_indexing_does(alice: Client, document: Document) -> None:
