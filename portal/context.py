@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from knowledge import notices, worklist
 from knowledge.access import visible_bases
 from knowledge.models import Role
+from portal.gateway import addresses
 from portal.kernel.models import Membership, User, Workspace
 from portal.kernel.principal import Principal
 
@@ -74,6 +75,11 @@ class Shell:
             }
             for name, address, icon, key in PLACES
         ]
+
+    @property
+    def demo_model(self) -> bool:
+        """Whether the demo model runs: pages say so, since answers may be its."""
+        return bool(addresses.demo_url())
 
     @cached_property
     def running(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -194,14 +194,18 @@ class EndpointSerializer(serializers.ModelSerializer[ModelEndpoint]):
 
 
 class EndpointView(GenericViewSet[ModelEndpoint]):
-    """The embedding models that a new base may use."""
+    """The models that the asker may use, the default first: `?kind=chat`, `rerank` or (unless told) `embedding`."""
 
     serializer_class = EndpointSerializer
     read_scopes = ("kb:read",)
     queryset = ModelEndpoint.objects.none()
 
+    @extend_schema(parameters=[OpenApiParameter("kind", enum=[kind.value for kind in ModelEndpoint.Kind])])
     def list(self, request: Request) -> Response:
-        rows = visible_endpoints(asker(request), ModelEndpoint.Kind.EMBEDDING)
+        kind = request.query_params.get("kind", ModelEndpoint.Kind.EMBEDDING)
+        if kind not in ModelEndpoint.Kind.values:
+            raise Invalid("There is no such kind of model.", code="kind_unknown")
+        rows = visible_endpoints(asker(request), ModelEndpoint.Kind(kind))
         return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
 
 

@@ -87,9 +87,17 @@ return 0
 
 
 def _new_client() -> redis.asyncio.Redis:
-    return redis.asyncio.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1, retry=Retry(NoBackoff(), 1)
+    # Few connections, waited for in turn: a burst of calls must not open hundreds. Redis that is gone refuses at
+    # once; the long timeout is for a loop that was busy while the answer lay ready.
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.REDIS_URL,
+        max_connections=16,
+        timeout=30,
+        socket_timeout=15,
+        socket_connect_timeout=5,
+        retry=Retry(NoBackoff(), 1),
     )
+    return redis.asyncio.Redis(connection_pool=pool)
 
 
 _clients: PerLoop[redis.asyncio.Redis] = PerLoop(_new_client)

@@ -205,7 +205,10 @@ def estimated_tokens(request: ChatRequest) -> int:
     return extra + sum(_COUNTER.count(texts))
 
 
-def _usage(usage: Any) -> TokenUsage:
+def _usage(usage: Any) -> TokenUsage | None:
+    """What the provider says; None when it says nothing, which LiteLLM hands on as zeros."""
+    if not usage.prompt_tokens and not usage.completion_tokens:
+        return None
     details = getattr(usage, "prompt_tokens_details", None)
     cached = getattr(details, "cached_tokens", None) or 0
     tokens_in = usage.prompt_tokens or 0

@@ -38,10 +38,12 @@ WAIT_SECONDS = 30.0
 _OPEN = "limit:calls"
 _DAYS_KEPT = {Quota.Period.DAY: 3, Quota.Period.MONTH: 40}
 
+# Both scripts may be sent again when the answer got lost: a call that is known is let in, one that is not is settled.
 _RESERVE = """
 local time = redis.call('TIME')
 local now = tonumber(time[1])
 local call, lease, count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+if redis.call('ZSCORE', KEYS[2 * count + 1], call) then return {'in', 0} end
 for i = 1, count do
   local used = redis.call('HGET', KEYS[2 * i - 1], 'used')
   if not used then return {'missing', i} end
@@ -67,7 +69,7 @@ return {'in', 0}
 """
 _SETTLE = """
 local call, count = ARGV[1], tonumber(ARGV[2])
-redis.call('ZREM', KEYS[2 * count + 1], call)
+local known = redis.call('ZREM', KEYS[2 * count + 1], call)
 redis.call('HDEL', KEYS[2 * count + 2], call)
 local sums = {}
 for i = 1, count do
@@ -75,7 +77,7 @@ for i = 1, count do
   if redis.call('ZREM', KEYS[2 * i], call .. ':' .. held) == 1 then
     redis.call('HINCRBY', KEYS[2 * i - 1], 'reserved', -tonumber(held))
   end
-  if redis.call('HEXISTS', KEYS[2 * i - 1], 'used') == 1 then
+  if known == 1 and redis.call('HEXISTS', KEYS[2 * i - 1], 'used') == 1 then
     sums[i] = redis.call('HINCRBY', KEYS[2 * i - 1], 'used', actual)
   else
     sums[i] = -1

@@ -153,7 +153,10 @@ def test_a_place_that_does_not_become_free_is_an_answer_too(
     parts.close()
 
 
-def test_no_more_calls_a_minute_than_the_endpoint_allows(models: ModelServer, caller: Caller) -> None:
+def test_no_more_calls_a_minute_than_the_endpoint_allows(
+    models: ModelServer, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "WAIT_SECONDS", 0.0)
     endpoint = chat_endpoint(models, "demo+tokens=1", per_minute=3)
     for _ in range(3):
         chat.complete(caller, endpoint, HELLO)
@@ -208,6 +211,7 @@ def test_a_stream_that_is_left_is_recorded_with_what_had_come(models: ModelServe
 
 def test_tokens_are_estimated_when_the_provider_does_not_say(models: ModelServer, caller: Caller) -> None:
     answer = chat.complete(caller, chat_endpoint(models, "demo+nousage+tokens=10"), HELLO)
+    assert answer.usage.estimated
     assert answer.usage.tokens_in > 0
     assert answer.usage.tokens_out > 0
 

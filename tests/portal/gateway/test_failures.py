@@ -118,10 +118,11 @@ def test_a_host_without_a_name_a_closed_port_and_a_private_address_are_told_apar
         refused = chat_endpoint(f"http://127.0.0.1:{closed.getsockname()[1]}")
         assert failure(caller, refused, streamed=True)[0].code == "model_unreachable"
     UsageRecord.objects.all().delete()
-    assert failure(caller, chat_endpoint("http://nowhere.invalid"), streamed=False)[0].code == "host_unknown"
+    nowhere = chat_endpoint("http://nowhere.invalid", "demo+tag=b")
+    assert failure(caller, nowhere, streamed=False)[0].code == "host_unknown"
     UsageRecord.objects.all().delete()
     settings.ARCHWAY = {**settings.ARCHWAY, "EGRESS_ALLOW": []}
-    error, record = failure(caller, chat_endpoint("http://127.0.0.2:9"), streamed=False)
+    error, record = failure(caller, chat_endpoint("http://127.0.0.2:9", "demo+tag=c"), streamed=False)
     assert error.code == record.code == "url_forbidden"
 
 
@@ -159,9 +160,12 @@ def test_a_redirect_is_not_followed_because_it_would_carry_the_key_along(models:
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
-        for _ in range(3):
-            connection, _address = listener.accept()
-            with connection:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
                 connection.recv(65536)
                 head = f"HTTP/1.1 307 Moved\r\nLocation: {models.v1}/chat/completions\r\nContent-Length: 0\r\n\r\n"
                 connection.sendall(head.encode())
@@ -173,6 +177,7 @@ def test_a_redirect_is_not_followed_because_it_would_carry_the_key_along(models:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             error, _ = failure(caller, chat_endpoint(url, provider=provider), streamed=False)
             assert error.code in {"model_unreachable", "model_failed", "model_refused", "model_bad_answer"}
+        listener.shutdown(socket.SHUT_RDWR)
     assert models.seen == []
 
 
