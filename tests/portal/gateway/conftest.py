@@ -7,10 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from portal.gateway import litellm_runtime
 from portal.gateway.accounting import Caller
 from portal.gateway.local.model import E5
 from tests.support.model_server import ModelServer
 from tests.support.people import World
+
+
+@pytest.fixture(scope="session", autouse=True)
+def litellm_loaded() -> None:
+    """Imported before a test's transaction begins: on a busy machine it takes longer than one may lie idle."""
+    litellm_runtime.load()
 
 
 @pytest.fixture(scope="session")
