@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('knowledge', '0012_speed_at_size'),
+        ("knowledge", "0012_speed_at_size"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='upload',
-            name='is_sheet',
+            model_name="upload",
+            name="is_sheet",
             field=models.BooleanField(default=False, editable=False),
         ),
         migrations.AddField(
-            model_name='upload',
-            name='review',
+            model_name="upload",
+            name="review",
             field=models.BooleanField(default=False, editable=False),
         ),
     ]

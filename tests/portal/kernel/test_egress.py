@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,11 @@ class Pages(BaseHTTPRequestHandler):
         if self.path == "/to-metadata":
             self.send_response(302)
             self.send_header("Location", "http://169.254.169.254/latest/")
+            self.end_headers()
+            return
+        if self.path == "/to-relative":
+            self.send_response(302)
+            self.send_header("Location", "here")
             self.end_headers()
             return
         body = self.headers["Host"].encode()
@@ -97,3 +103,12 @@ def test_a_redirect_to_a_forbidden_address_is_refused(port: int) -> None:
     with egress.client(timeout=5, allowed=LOOPBACK) as client, pytest.raises(Invalid) as caught:
         client.get(f"http://127.0.0.1:{port}/to-metadata")
     assert caught.value.code == "url_forbidden"
+
+
+def test_a_relative_redirect_keeps_the_name_that_was_asked_for(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
+    with egress.client(timeout=5, allowed=LOOPBACK) as client:
+        answer = client.get(f"http://docs.example:{port}/to-relative")
+    assert answer.text == f"docs.example:{port}"
+    assert str(answer.url) == f"http://docs.example:{port}/here"
