@@ -172,15 +172,19 @@ def _region_blocks(
         region.pop(0)
     filled = sum(len(cells) for _, cells in region)
     area = len(region) * (last - first + 1)
+    top = region[0][0]
     if area > SPARSE_AREA and area > filled * SPARSE_SHARE:
         kind, text = "list", _listing(region)
     elif first == last or filled == 1:
         kind, text = "paragraph", "\n".join(text.strip() for _, cells in region for text in cells.values())
     else:
         grid = [[cells.get(column, "") for column in range(first, last + 1)] for _, cells in region]
-        kind, text = "table", markdown_table(grid, _header_rows(region, first, last, heads))
+        head = _header_rows(region, first, last, heads)
+        kind, text = "table", markdown_table(grid, head)
+        # A head of several rows is one row of the table: counted from its last, each row keeps its own number.
+        top = region[head - 1][0]
     block = Block(kind=kind, text=text, heading_path=outline.path)  # type: ignore[arg-type]
-    blocks.append(_at(block, name, region[0][0], region[-1][0]))
+    blocks.append(_at(block, name, top, region[-1][0]))
     return blocks
 
 
