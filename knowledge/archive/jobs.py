@@ -276,7 +276,7 @@ def _give_up(archive: Archive, status: Archive.Status, error: ArchwayError | Non
             archive,
             workspace_id=archive.workspace_id,
             base_ids=bases,
-            code=error.code if error else "",
+            reason=error.code if error else "",
         )
     if archive.kind == Kind.IMPORT:
         building.forget(archive)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from knowledge import background
 from knowledge.access import visible_bases
@@ -24,8 +26,12 @@ _FETCH = 200
 HERE = 50
 
 
-class Skip(ArchwayError):
-    """Nothing was to be done with a document; `code` says why."""
+class Skip(Exception):
+    """Nothing was to be done with a document, and that is no error; `reason` is for programs, `message` for people."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason, self.message = reason, message
 
 
 def work(batch_id: int) -> bool:
@@ -89,13 +95,13 @@ def _settle(batch: Batch, principal: Principal, item: BatchItem) -> None:
             before = _act(batch, principal, locked)
             locked.outcome, locked.before = Outcome.DONE, json_safe(before)
             locked.save(update_fields=["outcome", "before"])
-    except Skip as error:
-        _note(item, Outcome.SKIPPED, error)
+    except Skip as skip:
+        _note(item, Outcome.SKIPPED, skip.reason, skip.message)
     except ArchwayError as error:
-        _note(item, Outcome.FAILED, error)
+        _note(item, Outcome.FAILED, error.code, error.message, error.params)
     except Exception:  # one document's surprise must not hide what became of the others
         logger.exception("batch %s: document %s", batch.uid, item.document_id)
-        _note(item, Outcome.FAILED, ArchwayError("Something went wrong with this document.", code="internal_error"))
+        _note(item, Outcome.FAILED, "internal_error", gettext_noop("Something went wrong with this document."))
 
 
 def _act(batch: Batch, principal: Principal, item: BatchItem) -> dict[str, object]:
@@ -106,31 +112,33 @@ def _act(batch: Batch, principal: Principal, item: BatchItem) -> dict[str, objec
         Document.objects.select_related("base", "active_revision", "owner").filter(pk=item.document_id or 0).first()
     )
     if document is None:
-        raise Skip("The document does not exist any more.", code="gone")
+        raise Skip("gone", gettext_noop("The document does not exist any more."))
     if not undoing and document.base_id != batch.base_id:
-        raise Skip("The document lies in another base by now.", code="moved")
+        raise Skip("moved", gettext_noop("The document lies in another base by now."))
     # Looked at for each document: a role that is taken away stops the rest.
     if not visible_bases(principal, Role.EDITOR).filter(pk=document.base_id).exists():
         raise Invalid("You may not edit this document any more.", code="role_too_small")
     if (document.deleted_at is not None) != (verb.undone_binned if undoing else verb.binned):
-        raise Skip("The document is not where it was when you chose it.", code="bin_changed")
+        raise Skip("bin_changed", gettext_noop("The document is not where it was when you chose it."))
     if not undoing:
         before = verb.act(principal, document, batch.params)
         if before is None:
-            raise Skip("There was nothing to change.", code="unchanged")
+            raise Skip("unchanged", gettext_noop("There was nothing to change."))
         return before
     if verb.undo is None:
         raise Conflict("This can not be undone, or has been undone already.", code="not_undoable")
     kept = BatchItem.objects.get(batch_id=batch.undoes_id or 0, document_id=document.pk)
     if not verb.undo(principal, document, kept.before):
-        raise Skip("There was nothing to change.", code="unchanged")
+        raise Skip("unchanged", gettext_noop("There was nothing to change."))
     return {}
 
 
-def _note(item: BatchItem, outcome: BatchItem.Outcome, error: ArchwayError) -> None:
-    params = json_safe({key: str(value) for key, value in error.params.items()})
+def _note(
+    item: BatchItem, outcome: BatchItem.Outcome, reason: str, message: str, params: Mapping[str, object] | None = None
+) -> None:
+    safe = json_safe({key: str(value) for key, value in (params or {}).items()})
     BatchItem.objects.filter(pk=item.pk).update(
-        outcome=outcome, code=error.code[:40], message=str(json_safe(error.message)), params=params
+        outcome=outcome, code=reason[:40], message=str(json_safe(message)), params=safe
     )
 
 
