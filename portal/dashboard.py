@@ -77,8 +77,8 @@ def _secrets(request: HttpRequest, now: Any) -> list[dict[str, Any]]:
         day = day.filter(object_id__in=[str(pk) for pk in rows.values_list("pk", flat=True)])
     audit_log = reverse("admin:kernel_auditentry_changelist")
     return [
-        _card(_("Secrets to look at"), attention, f"{changelist}?attention=1", "bad"),
-        _card(_("Secret alerts today"), day.count(), f"{audit_log}?q=credential.alert", "bad"),
+        _card(_("Secrets"), attention, f"{changelist}?attention=1", "bad"),
+        _card(_("Alerts"), day.count(), f"{audit_log}?q=credential.alert", "bad"),
     ]
 
 

@@ -161,7 +161,7 @@ class CredentialAdmin(ScopedAdmin):
 
     @display(description=_("health"))
     def health_word(self, row: Credential) -> str:
-        return self.health_badge(row)[1]
+        return str(self.health_badge(row)[1])
 
     @display(description=_("ends with"))
     def ending(self, row: Credential) -> str:
