@@ -27,12 +27,14 @@ from knowledge.text import tsquery_literal
 MAX_LEXEMES = 8
 # Words of one topic stand together: this much more often than chance, for each further word (measured).
 TOGETHER = 2.2
-# Saturations f / (f + n) from which a lexeme is strong in its leaf, and n's length of an average leaf, as the
-# function `knowledge_strong` has them; and the share of a lexeme's leaves that are at least so strong (measured).
+# Saturations f / (f + n) from which a lexeme is strong in its leaf, with n = 0.3 + 0.9 · length / 75, as the function
+# `knowledge_strong` has them.
 TIERS = (0.55, 0.65, 0.75, 0.83, 0.9)
 TIER_LENGTH = 75.0
-_TIER_SHARES = (0.07, 0.012, 0.003, 0.001, 0.0003)
 TIER_MARK = "\x01"
+# Of the leaves that hold a lexeme, the share that hold it so many times (measured; between them by logarithms).
+_TIMES = (1.0, 1.5, 2.2, 3.6, 5.9, 10.8)
+_SHARES = (0.6, 0.07, 0.012, 0.003, 0.001, 0.0003)
 
 Numbers = NDArray[np.float64]
 
@@ -79,6 +81,11 @@ def conjunctions(
     )
 
 
+def together(lexemes: Sequence[str]) -> Family:
+    """The leaves that hold all of some lexemes, however many there are."""
+    return Family(f"({tsquery_literal(lexemes, '&')})", (tuple(lexemes),), 0.0, 0, np.ones((1, len(lexemes))))
+
+
 @dataclass(frozen=True, slots=True)
 class Strong:
     """The leaves in which a lexeme is strong: the elements to look for, and what each lexeme is below elsewhere."""
@@ -87,19 +94,32 @@ class Strong:
     below: Numbers
 
 
+def tier_shares(average_length: float) -> Numbers:
+    """Of the leaves that hold a lexeme, the share in which it is at least so strong, where leaves are so long."""
+    saturations = np.asarray(TIERS)
+    times = saturations / (1 - saturations) * (0.3 + 0.9 * average_length / TIER_LENGTH)
+    return np.asarray(np.exp(np.interp(np.log(times), np.log(_TIMES), np.log(_SHARES))))
+
+
 def strong(
-    lexemes: Sequence[str], frequencies: Sequence[int], shares: Sequence[float], budget: int, family: Family
+    lexemes: Sequence[str],
+    frequencies: Sequence[int],
+    shares: Sequence[float],
+    average_length: float,
+    budget: int,
+    family: Family,
 ) -> Strong:
     """For each lexeme the lowest tier that at most about `budget` leaves reach; `family` brings some lexemes whole.
 
     `shares` are of all leaves: the words of which every text is full are more often strong (measured).
     """
+    parts = tier_shares(average_length)
     elements: list[str] = []
     below = np.ones(len(lexemes))
     whole = {one[0] for one in family.sets if len(one) == 1}
     for place, (lexeme, frequency) in enumerate(zip(lexemes, frequencies, strict=True)):
         fullness = (1 - min(shares[place], 1.0)) ** 3
-        fitting = [tier for tier, part in enumerate(_TIER_SHARES) if part**fullness * frequency <= budget]
+        fitting = [tier for tier, part in enumerate(parts) if part**fullness * frequency <= budget]
         if place >= MAX_LEXEMES or lexeme in whole or not fitting:
             continue
         below[place] = TIERS[fitting[0]]

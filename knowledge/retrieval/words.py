@@ -97,6 +97,7 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         detail |= {"plan": "all permitted leaves", "exact": True}
         return exhaustive(permitted, query, k)
     found: list[Candidate] = []
+    chosen: Chosen | None = None
     before: tuple[tuple[str, ...], ...] | None = None
     for last, budget in zip((False, True), ROUNDS, strict=True):
         chosen = _chosen(permitted, query, budget, last=last)
@@ -109,6 +110,26 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         exact = whole and _is_settled(query, chosen, found, min(k, CERTAIN))
         detail |= {"plan": "index", "exact": exact, **chosen.detail}
         if exact:
+            return found
+    return _with_common(permitted, query, k, found, chosen, detail)
+
+
+def _with_common(
+    permitted: Permitted, query: Query, k: int, found: list[Candidate], chosen: Chosen | None, detail: dict[str, Any]
+) -> list[Candidate]:
+    """Where every word is too common for what there is time for: some leaves that hold all of them, or the rarest.
+
+    Which ones is not chosen (the oldest), so the result is no longer certain; better than next to nothing.
+    """
+    for lexemes in (query.lexemes[: word_plans.MAX_LEXEMES], query.lexemes[:1]):
+        if len(found) >= k and (len(query.lexemes) == 1 or (chosen is not None and chosen.family.sets)):
+            break
+        family = word_plans.together(lexemes)
+        more, _ = _scored(permitted, query, k, Chosen(family, None, ROUNDS[0]))
+        known = {item.leaf: item for item in (*more, *found)}
+        found = sorted(known.values(), key=lambda item: (-(item.words_share or 0.0), item.leaf))[:k]
+        detail |= {"exact": False, "also_from": " & ".join(lexemes)}
+        if len(found) >= k:
             break
     return found
 
@@ -184,7 +205,8 @@ def _chosen(permitted: Permitted, query: Query, budget: int, *, last: bool) -> C
     # Of few permitted leaves nearly all that match are scored anyway, and the strong ones are looked up in all bases.
     if last and family.missing.any() and (permitted.leaves > LARGE or len(query.lexemes) <= FEW_STRONG):
         shares = [count / total for count in query.frequencies]
-        strong = word_plans.strong(query.lexemes, frequencies, shares, STRONG // len(query.lexemes), family)
+        average = sum(base.words for base in query.bases.values()) / total
+        strong = word_plans.strong(query.lexemes, frequencies, shares, average, STRONG // len(query.lexemes), family)
     return Chosen(family, strong, size)
 
 

@@ -83,7 +83,7 @@ def test_a_base_goes_over_and_the_old_vectors_are_gone(world: World, other: Mode
     assert spaces(revision) == {space_of(other).pk} == {revision.space_id} != before
     assert found_by_meaning(world)
     assert all(finding.ok for finding in verify())
-    actions = list(AuditEntry.objects.filter(action__startswith="base.model").values_list("action", flat=True))
+    actions = list(AuditEntry.objects.filter(action__startswith="base.model").order_by("id").values_list("action", flat=True))
     assert actions == ["base.model_change", "base.model_switched"]
     assert Notification.objects.get(user=world.alice, kind="model.changed").params["model"] == "Other"
 
