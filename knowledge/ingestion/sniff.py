@@ -142,7 +142,7 @@ def _picture_type(head: bytes) -> str | None:
 def _refuse_bomb(head: bytes) -> None:
     header = image_header(head)
     if header is not None and header.width * header.height > MAX_PIXELS:
-        raise ParseError("This picture has more than %(limit)s pixels.", code="image_too_large", limit=MAX_PIXELS)
+        raise ParseError("This picture has more than %(limit)s pixels.", code="too_many_pixels", limit=MAX_PIXELS)
 
 
 def _binary_type(path: Path, head: bytes, name: str) -> str | None:

@@ -30,7 +30,7 @@ BATCH = 4  # pages of one process: its start costs about as much as half a page
 START_SECONDS = 30
 SMALLEST_SIDE = 32  # pixels of a picture in which text could be read
 LEAST_LETTERS = 2
-_GONE_ON = frozenset({"too_slow", "out_of_memory", "parser_crashed", "damaged_file", "image_too_large"})
+_GONE_ON = frozenset({"too_slow", "out_of_memory", "parser_crashed", "damaged_file", "too_many_pixels"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ NOT_READ = "This is a picture; its text can be read only by text recognition (OC
 def parse(source: Source, context: ParseContext) -> ParsedDocument:
     """The picture and, where it was recognised, its text page by page.
 
-    Raises `ParseError`: `empty_file`, `damaged_file`, `image_too_large`, `too_many_pages`, and `no_text`
+    Raises `ParseError`: `empty_file`, `damaged_file`, `too_many_pixels`, `too_many_pages`, and `no_text`
     when nothing recognises text.
     """
     with opened(source.path, context) as picture:
@@ -64,7 +64,7 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
 
 @contextmanager
 def opened(source: Path | io.BytesIO, context: ParseContext) -> Iterator[Raster.Image]:
-    """The picture, opened but not decoded. Raises `ParseError` (`damaged_file`, `image_too_large`)."""
+    """The picture, opened but not decoded. Raises `ParseError` (`damaged_file`, `too_many_pixels`)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         Raster.MAX_IMAGE_PIXELS = context.max_image_pixels
@@ -73,7 +73,7 @@ def opened(source: Path | io.BytesIO, context: ParseContext) -> Iterator[Raster.
                 refuse_large(picture, context)
                 yield picture
         except Raster.DecompressionBombError as error:
-            raise ParseError(_TOO_LARGE, code="image_too_large", limit=context.max_image_pixels) from error
+            raise ParseError(_TOO_LARGE, code="too_many_pixels", limit=context.max_image_pixels) from error
         except (
             OSError,
             ValueError,
@@ -91,9 +91,9 @@ _TOO_LARGE = "This picture has more than %(limit)s pixels."
 
 
 def refuse_large(picture: Raster.Image, context: ParseContext) -> None:
-    """Raises `ParseError` (`image_too_large`) by the size that the header states."""
+    """Raises `ParseError` (`too_many_pixels`) by the size that the header states."""
     if picture.width * picture.height > context.max_image_pixels:
-        raise ParseError(_TOO_LARGE, code="image_too_large", limit=context.max_image_pixels)
+        raise ParseError(_TOO_LARGE, code="too_many_pixels", limit=context.max_image_pixels)
 
 
 def frames_of(picture: Raster.Image) -> int:

@@ -183,7 +183,7 @@ def test_a_picture_with_too_many_pixels_is_refused_by_its_header(tmp_path: Path)
     given = source(tmp_path, "a.bmp", packed(Raster.new("L", (64, 64)), "BMP"))
     with pytest.raises(ParseError) as caught:
         parser_for(given.mime)(given, ParseContext(ocr=True, max_image_pixels=4_000))
-    assert caught.value.code == "image_too_large"
+    assert caught.value.code == "too_many_pixels"
 
 
 def test_recognised_lines_come_back_as_they_were_and_rubbish_is_refused() -> None:
