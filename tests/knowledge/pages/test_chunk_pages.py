@@ -217,7 +217,10 @@ def test_an_upload_can_wait_for_a_look_and_be_split_again_there(alice: Client, w
     assert revision.status == Revision.Status.REVIEW
     page = text_of(alice.get(home(revision.document) + "chunks/"))
     assert "Approve and index" in page and "Change the splitting" in page
-    alice.post(home(revision.document) + "chunks/preview/?rev=1", {**FIELDS, "passage_tokens": 400, "do": "split"})
+    alice.post(
+        home(revision.document) + "chunks/preview/?rev=1",
+        {**FIELDS, "passage_tokens": 400, "leaf_tokens": 110, "do": "split"},
+    )
     assert work_through(revision).status == Revision.Status.REVIEW
     assert Chunk.objects.filter(revision=revision, level="passage").count() == 1
 
