@@ -15,7 +15,7 @@ from portal.kernel.command_line import print_json
 class Command(BaseCommand):
     help = (
         "Shows the embedding spaces, how many vectors each holds, and whether it has a graph index. --keep builds and "
-        "drops graphs as the spaces have grown; --rebuild KEY builds one anew, --drop KEY takes one away until the next "
+        "drops graphs as the spaces have grown; --rebuild KEY builds one anew, --drop KEY takes it away until the next "
         "upkeep. Neither searches nor writers wait."
     )
     requires_system_checks: list[str] = []
