@@ -49,6 +49,4 @@ def _block(block: Block) -> dict[str, Any]:
         "start": block.start,
         "end": block.end,
         "bbox": list(block.bbox) if block.bbox else None,
-        "image": block.image,
-        "ocr": block.ocr,
     }
