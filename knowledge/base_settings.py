@@ -50,6 +50,11 @@ class Searching(_Section):
     weight: float = Field(default=0.5, ge=0, le=1)
     fusion: Literal["convex", "rrf"] = "convex"
     neighbours: int = Field(default=0, ge=0, le=3)
+    # At most so many passages of one document; 0: no limit.
+    per_document: int = Field(default=0, ge=0, le=20)
+    # Latin words that stand nowhere are searched as the nearest word that does; pinyin as the words that sound so.
+    typos: bool = False
+    pinyin: bool = False
     log_queries: bool = True
 
 

@@ -7,9 +7,11 @@ from knowledge.models.documents import Attempt, Document, Revision, StoredImage
 from knowledge.models.model_changes import ModelChange
 from knowledge.models.pictures import PicturePlace, RecognisedText
 from knowledge.models.queries import QueryRecord
+from knowledge.models.questions import ChunkQuestion, QuestionVector
 from knowledge.models.sources import Origin, Source, SourcePage, SourceRun, Upload
 from knowledge.models.statistics import BaseTerm, RevisionTerms
 from knowledge.models.tags import Tag
+from knowledge.models.terms import Term, TermChange
 
 __all__ = [
     "Archive",
@@ -18,6 +20,7 @@ __all__ = [
     "Batch",
     "BatchItem",
     "Chunk",
+    "ChunkQuestion",
     "ChunkVector",
     "ChunkVersion",
     "Document",
@@ -27,6 +30,7 @@ __all__ = [
     "Origin",
     "PicturePlace",
     "QueryRecord",
+    "QuestionVector",
     "RecognisedText",
     "Revision",
     "RevisionTerms",
@@ -36,5 +40,7 @@ __all__ = [
     "SourceRun",
     "StoredImage",
     "Tag",
+    "Term",
+    "TermChange",
     "Upload",
 ]

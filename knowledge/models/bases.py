@@ -40,6 +40,10 @@ class KnowledgeBase(PublicId):
         "gateway.ModelEndpoint", models.PROTECT, verbose_name=_("embedding model"), related_name="+"
     )
     stamp = models.BigIntegerField(default=1, editable=False)
+    # Grows with every change of the base's terms; 0: it never had any, and searches look for none.
+    terms_version = models.PositiveIntegerField(default=0, editable=False)
+    # Whether any passage ever had a question: without, searches look for none.
+    has_questions = models.BooleanField(default=False, editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("created by")
     )

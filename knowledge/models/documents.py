@@ -28,6 +28,10 @@ class Document(PublicId):
     )
     enabled = models.BooleanField(_("enabled"), default=True)
     tags = ArrayField(models.CharField(max_length=60), default=list, blank=True, verbose_name=_("tags"))
+    # Facts by which searches can be narrowed (`knowledge/metadata.py`); those that people set stay when a new
+    # version of the file says otherwise.
+    metadata = models.JSONField(_("metadata"), default=dict, blank=True)
+    metadata_by_hand = ArrayField(models.CharField(max_length=60), default=list, blank=True, editable=False)
     review_date = models.DateField(_("review date"), null=True, blank=True)
     # Which reminder of this review date was sent: "", "due" or "overdue".
     review_told = models.CharField(max_length=7, blank=True, editable=False)
@@ -65,6 +69,7 @@ class Document(PublicId):
                 condition=Q(enabled=True, deleted_at__isnull=True, active_revision__isnull=False),
             ),
             GinIndex(fields=["tags"], name="document_tags"),
+            GinIndex(fields=["metadata"], name="document_metadata", opclasses=["jsonb_path_ops"]),
             models.Index(fields=["review_date"], name="document_review", condition=Q(review_date__isnull=False)),
         ]
 
@@ -123,6 +128,8 @@ class Revision(PublicId):
     error_params = models.JSONField(default=dict, editable=False)
     warnings = ArrayField(models.TextField(), default=list, editable=False)
     page_count = models.PositiveIntegerField(null=True, editable=False)
+    # The facts that the file or the web page states about itself.
+    metadata = models.JSONField(default=dict, editable=False)
     chunk_count = models.PositiveIntegerField(_("chunks"), default=0, editable=False)
     token_count = models.PositiveBigIntegerField(default=0, editable=False)
     # Vectors of revisions that were left long ago are cleaned up; going back to such a one means re-indexing.
