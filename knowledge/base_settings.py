@@ -58,12 +58,43 @@ class Searching(_Section):
     log_queries: bool = True
 
 
+class Reranking(_Section):
+    """Who puts the best candidates into their final order. `endpoint` is the uid of a rerank or chat endpoint."""
+
+    by: Literal["off", "local", "endpoint", "model"] = "off"
+    endpoint: str = Field(default="", max_length=40)
+    # After so long the order stays as it was.
+    seconds: float = Field(default=5.0, ge=0.2, le=60)
+
+
+class Answering(_Section):
+    """What becomes of the passages found: shown (`direct`), or answered from by a chat model (`model_opt`).
+
+    `endpoint` is the uid of a chat endpoint, empty for the default one. Passages whose best is less relevant than
+    `least_relevance` are no basis for an answer. `rewrite`: follow-up questions are made to stand for themselves.
+    """
+
+    processing: Literal["direct", "model_opt"] = "direct"
+    endpoint: str = Field(default="", max_length=40)
+    least_relevance: float = Field(default=0.1, ge=0, le=1)
+    rewrite: bool = False
+
+
+class Outside(_Section):
+    """To which models outside the house a sensitive base's text may go: uids of endpoints, none unless allowed."""
+
+    endpoints: list[str] = Field(default_factory=list, max_length=50)
+
+
 class BaseSettings(_Section):
     """All settings of a base, by section. Each section is saved on its own."""
 
     splitting: Splitting = Splitting()
     pictures: Pictures = Pictures()
     searching: Searching = Searching()
+    reranking: Reranking = Reranking()
+    answering: Answering = Answering()
+    outside: Outside = Outside()
 
 
 def read(config: dict[str, Any]) -> BaseSettings:

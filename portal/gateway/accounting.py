@@ -28,12 +28,16 @@ Outcome = UsageRecord.Outcome
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks a model, and what for. `agent` and `run` are public ids of what asked, when something did."""
+    """Who asks a model, and what for. `agent` and `run` are public ids of what asked, when something did.
+
+    `bases` are the public ids of the bases whose text goes along.
+    """
 
     principal: Principal
     purpose: str
     agent: str = ""
     run: str = ""
+    bases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,7 @@ def _of_whom(line: Line, account: Account) -> dict[str, Any]:
         "door": caller.principal.door,
         "agent": caller.agent,
         "run": caller.run,
+        "bases": list(caller.bases),
         "model_name": line.endpoint.model_name[:200],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -59,6 +60,8 @@ class UsageRecord(PublicId, Attributed, Spent):
     door = models.CharField(_("door"), max_length=10, blank=True)
     agent = models.CharField(_("agent"), max_length=16, blank=True)
     run = models.CharField(_("run"), max_length=16, blank=True)
+    # Public ids of the bases whose text went along.
+    bases = ArrayField(models.CharField(max_length=16), default=list, verbose_name=_("bases"))
     model_name = models.CharField(_("model"), max_length=200)
     # Whether the provider did not say how many tokens it took, so that they are our estimate.
     estimated = models.BooleanField(_("estimated"), default=False)
