@@ -86,6 +86,19 @@ class Outside(_Section):
     endpoints: list[str] = Field(default_factory=list, max_length=50)
 
 
+class Quality(_Section):
+    """What happens when a change of settings makes the base's evaluation set worse (`knowledge.quality.gate`).
+
+    `measure` may fall by `tolerance` at most, of a mean between 0 and 1. Questions whose best passage is less
+    relevant than `unanswered_below` are listed for those who write the base.
+    """
+
+    gate: Literal["off", "warn", "block"] = "off"
+    measure: Literal["recall@1", "recall@5", "recall@10", "mrr@10", "ndcg@10"] = "ndcg@10"
+    tolerance: float = Field(default=0.02, ge=0, le=1)
+    unanswered_below: float = Field(default=0.5, ge=0, le=1)
+
+
 class BaseSettings(_Section):
     """All settings of a base, by section. Each section is saved on its own."""
 
@@ -95,6 +108,7 @@ class BaseSettings(_Section):
     reranking: Reranking = Reranking()
     answering: Answering = Answering()
     outside: Outside = Outside()
+    quality: Quality = Quality()
 
 
 def read(config: dict[str, Any]) -> BaseSettings:

@@ -4,6 +4,7 @@ from knowledge.models.background import Archive, Batch, BatchItem
 from knowledge.models.bases import Grant, KnowledgeBase, Role
 from knowledge.models.chunks import Chunk, ChunkVector, ChunkVersion
 from knowledge.models.documents import Attempt, Document, Revision, StoredImage
+from knowledge.models.evaluations import CaseResult, CaseTarget, EvaluationCase, EvaluationRun, SettledQuestion
 from knowledge.models.model_changes import ModelChange
 from knowledge.models.pictures import PicturePlace, RecognisedText
 from knowledge.models.queries import QueryRecord
@@ -19,11 +20,15 @@ __all__ = [
     "BaseTerm",
     "Batch",
     "BatchItem",
+    "CaseResult",
+    "CaseTarget",
     "Chunk",
     "ChunkQuestion",
     "ChunkVector",
     "ChunkVersion",
     "Document",
+    "EvaluationCase",
+    "EvaluationRun",
     "Grant",
     "KnowledgeBase",
     "ModelChange",
@@ -35,6 +40,7 @@ __all__ = [
     "Revision",
     "RevisionTerms",
     "Role",
+    "SettledQuestion",
     "Source",
     "SourcePage",
     "SourceRun",

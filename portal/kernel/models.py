@@ -40,6 +40,14 @@ class Workspace(PublicId):
 
     name = models.CharField(_("name"), max_length=200)
     acl_version = models.BigIntegerField(default=1, editable=False)
+    log_queries = models.BooleanField(
+        _("keep people's questions"), default=True,
+        help_text=_("Off: no base of this workspace keeps what people ask, whatever it is set to."),
+    )  # fmt: skip
+    query_log_days = models.PositiveSmallIntegerField(
+        _("days that questions are kept"), null=True, blank=True,
+        help_text=_("Empty: as the installation is set."),
+    )  # fmt: skip
     created_at = models.DateTimeField(_("created"), auto_now_add=True)
 
     class Meta:
@@ -82,11 +90,19 @@ class PersonManager(UserManager["User"]):
 class User(PublicId, AbstractUser):
     """A person. The row is the operator's: a workspace admin edits memberships only."""
 
+    class QuestionLog(models.TextChoices):
+        LISTED = "listed", _("Keep my history; unanswered questions may be listed for writers, without my name")
+        PRIVATE = "private", _("Keep my history for me alone")
+        OFF = "off", _("Keep nothing that I ask")
+
     display_name = models.CharField(_("display name"), max_length=150, blank=True)
     language = models.CharField(_("language"), max_length=10, blank=True)
     theme = models.CharField(_("theme"), max_length=5, default="auto")
     letter_keys = models.BooleanField(_("single-letter shortcuts"), default=True)
     mail_notices = models.BooleanField(_("notices by e-mail"), default=True)
+    question_log = models.CharField(
+        _("my questions"), max_length=8, choices=QuestionLog.choices, default=QuestionLog.LISTED
+    )
 
     objects: ClassVar[PersonManager] = PersonManager()
 
