@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -17,9 +18,28 @@ from portal.gateway.providers import provider_of
 from portal.kernel import egress
 from portal.kernel.secrets import Secret
 
-_LIMITS = httpx.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=30)
+_POOLS = 16
+_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=8, keepalive_expiry=30)
 # The supervisor's own process; no tenant can give this address.
 _OWN_MACHINE = egress.Allowed.read(["127.0.0.0/8", "::1/128"])
+
+
+class _Spread(httpx.AsyncBaseTransport):
+    """Requests in turn over several pools: for each request, a pool looks at all of its connections, and again
+    at all for each idle one, which fifty streams at once turn into most of what a call costs.
+    """
+
+    def __init__(self, allowed: egress.Allowed | None) -> None:
+        verify = httpx.create_ssl_context(trust_env=False)
+        self._pools = [egress.AsyncTransport(allowed, _LIMITS, verify) for _ in range(_POOLS)]
+        self._turn = itertools.cycle(self._pools)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await next(self._turn).handle_async_request(request)
+
+    async def aclose(self) -> None:
+        for pool in self._pools:
+            await pool.aclose()
 
 
 @dataclass
@@ -29,18 +49,20 @@ class Clients:
     allowed: egress.Allowed | None = None
 
     @cached_property
+    def _transport(self) -> _Spread:
+        return _Spread(self.allowed)
+
+    @cached_property
     def http(self) -> httpx.AsyncClient:
         # No redirects: an API does not move, and headers that hold keys would be sent along.
-        return httpx.AsyncClient(
-            transport=egress.AsyncTransport(self.allowed, _LIMITS), follow_redirects=False, trust_env=False
-        )
+        return httpx.AsyncClient(transport=_Spread(self.allowed), follow_redirects=False, trust_env=False)
 
     @cached_property
     def handler(self) -> Any:
         """LiteLLM's wrapper of an httpx client."""
         from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
-        handler = AsyncHTTPHandler(transport=egress.AsyncTransport(self.allowed, _LIMITS))
+        handler = AsyncHTTPHandler(transport=self._transport)
         handler.client = self.http
         return handler
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+import ssl
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -129,8 +130,13 @@ class AsyncTransport(httpx.AsyncHTTPTransport):
     kept open was judged when it was made.
     """
 
-    def __init__(self, allowed: Allowed | None = None, limits: httpx.Limits | None = None) -> None:
-        super().__init__(retries=0, trust_env=False, limits=limits or httpx.Limits())
+    def __init__(
+        self,
+        allowed: Allowed | None = None,
+        limits: httpx.Limits | None = None,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        super().__init__(retries=0, trust_env=False, limits=limits or httpx.Limits(), verify=verify)
         pool: httpcore.AsyncConnectionPool = self._pool
         # httpx hands no network backend through to the pool that it makes.
         pool._network_backend = _Judging(pool._network_backend, allowed)

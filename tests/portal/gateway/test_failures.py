@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -69,7 +70,8 @@ def test_each_refusal_has_its_code_and_is_recorded(
     error, record = failure(caller, chat_endpoint(models, f"demo+{options}", provider=provider), streamed=streamed)
     assert (type(error), error.code) == (kind, code)
     assert (record.outcome, record.code) == (OUTCOME.ERROR, code)
-    assert (record.tokens_in, record.tokens_out, record.cost) == (0, 0, 0)
+    assert (record.tokens_in, record.tokens_out) == (0, 0)
+    assert record.cost == 0
     assert record.attempts[0]["code"] == code
 
 
@@ -102,7 +104,7 @@ def test_a_stream_that_breaks_off_is_recorded_with_what_had_come(
     ids=["first token", "between tokens", "in all"],
 )
 def test_every_wait_has_an_end(
-    models: ModelServer, caller: Caller, options: str, outcome: str, times: dict[str, int]
+    models: ModelServer, caller: Caller, options: str, outcome: str, times: dict[str, Any]
 ) -> None:
     error, record = failure(caller, chat_endpoint(models, f"demo+{options}", **times), streamed=True)
     assert error.code == "model_timeout"
