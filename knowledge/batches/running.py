@@ -14,7 +14,7 @@ from knowledge.batches.summary import outcomes
 from knowledge.batches.verbs import find
 from knowledge.models import Batch, BatchItem, Document, Role
 from portal.kernel import audit
-from portal.kernel.errors import ArchwayError, Conflict, Invalid
+from portal.kernel.errors import ArchwayError, Conflict, Denied
 from portal.kernel.models import json_safe
 from portal.kernel.principal import Principal
 
@@ -117,7 +117,7 @@ def _act(batch: Batch, principal: Principal, item: BatchItem) -> dict[str, objec
         raise Skip("moved", gettext_noop("The document lies in another base by now."))
     # Looked at for each document: a role that is taken away stops the rest.
     if not visible_bases(principal, Role.EDITOR).filter(pk=document.base_id).exists():
-        raise Invalid("You may not edit this document any more.", code="role_too_small")
+        raise Denied("You may not edit this document any more.", code="role_too_small")
     if (document.deleted_at is not None) != (verb.undone_binned if undoing else verb.binned):
         raise Skip("bin_changed", gettext_noop("The document is not where it was when you chose it."))
     if not undoing:

@@ -249,10 +249,10 @@ def _check_owner(principal: Principal, base: KnowledgeBase, params: Params) -> P
 
 
 def person(principal: Principal, uid: str) -> User:
-    """Somebody of the workspace. Raises `Invalid` (person_unknown)."""
+    """Somebody of the workspace. Raises `Invalid` (owner_unknown)."""
     found = User.objects.filter(uid=uid, memberships__workspace_id=principal.workspace_id).first()
     if found is None:
-        raise Invalid("There is no such person in the workspace.", code="person_unknown")
+        raise Invalid("There is no such person in the workspace.", code="owner_unknown")
     return found
 
 

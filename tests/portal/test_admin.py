@@ -71,7 +71,7 @@ def test_a_sensitive_base_stays_closed_to_the_admin(world: World) -> None:
 def test_actions_call_the_verbs(world: World) -> None:
     document = put(world.principal(world.alice), world.base, "a.md", "# A\n\ntext").document
     client = signed_in(world.admin)
-    response = client.post(list_url(Document), {"action": "disable", "_selected_action": [document.pk]})
+    response = client.post(list_url(Document), {"action": "batch_disable", "_selected_action": [document.pk]})
     assert response.status_code == 302
     document.refresh_from_db()
     assert document.enabled is False
