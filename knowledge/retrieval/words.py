@@ -32,7 +32,7 @@ K1, B = 1.2, 0.75
 # Of so few leaves all are scored, straight from the revisions and without the index over all bases.
 SMALL = 3_000
 # Above so many permitted leaves, reading the revisions' index beside GIN costs more than it saves.
-LARGE = 60_000
+LARGE = 150_000
 # How many leaves a round may score, for a query of one lexeme; of many lexemes each leaf costs more.
 ROUNDS = (1_500, 6_000)
 LEXEMES_AT_ONCE = 4
@@ -41,6 +41,8 @@ STRONG = 1_000
 FEW_STRONG = 2
 # With more lexemes the small first round settles nothing (the bound of what is missing is too high), so it is left out.
 FEW = 4
+# Of so many leaves in all bases rows are read to find the permitted ones among them.
+PASSED = 12_000
 # The first results that must be certain; further ones only widen the choice of a blend.
 CERTAIN = 20
 _MAX_COUNT = 255
@@ -200,6 +202,8 @@ def _chosen(permitted: Permitted, query: Query, budget: int, *, last: bool) -> C
     frequencies = [max(round(count * share), 1) for count in query.frequencies]
     idfs = [log(1 + (max(total - count, 0) + 0.5) / (count + 0.5)) for count in query.frequencies]
     size = budget * LEXEMES_AT_ONCE // max(len(query.lexemes), LEXEMES_AT_ONCE)
+    if permitted.leaves > LARGE:
+        size = min(size, int(PASSED * share))
     family = word_plans.conjunctions(query.lexemes, frequencies, idfs, permitted.leaves, size)
     strong = None
     # Of few permitted leaves nearly all that match are scored anyway, and the strong ones are looked up in all bases.
@@ -263,9 +267,10 @@ _COLUMNS = "c.id, c.parent_id, c.revision_id, c.words, c.lexemes"
 
 def exhaustive(permitted: Permitted, query: Query, k: int) -> list[Candidate]:
     """Every permitted leaf that matches: read from the revisions' index (`IS TRUE` is never answered by GIN)."""
+    # Revision by revision: PostgreSQL takes the permitted ones for more than they are, and would read the whole table.
     matched = (
-        f"SELECT {_COLUMNS}, p.base_id FROM permitted p JOIN knowledge_chunk c ON c.revision_id = p.revision_id "  # noqa: S608
-        f"WHERE (c.lexemes @@ %s::tsquery) IS TRUE AND {_LEAF}"
+        f"SELECT c.*, p.base_id FROM permitted p CROSS JOIN LATERAL (SELECT {_COLUMNS} FROM knowledge_chunk c "  # noqa: S608
+        f"WHERE c.revision_id = p.revision_id AND (c.lexemes @@ %s::tsquery) IS TRUE AND {_LEAF} OFFSET 0) c"
     )
     found, _ = _ranked(permitted.cte, matched, [tsquery_literal(query.lexemes)], permitted, query, k)
     return found
@@ -310,9 +315,9 @@ def _by_index(permitted: Permitted, match: str, limit: int, *, narrowed: bool) -
         )
     column = "c.revision_id" if narrowed else "c.revision_id + 0"
     return (
-        f"(SELECT c.*, p.base_id FROM (SELECT {_COLUMNS} FROM knowledge_chunk c WHERE {match} AND {_LEAF} "  # noqa: S608
-        f"AND {column} = ANY (ARRAY(SELECT revision_id FROM permitted)) LIMIT {limit}) c "
-        "JOIN permitted p USING (revision_id))"
+        f"(SELECT {_COLUMNS}, r.base_id FROM knowledge_chunk c "  # noqa: S608
+        "CROSS JOIN LATERAL (SELECT base_id FROM knowledge_revision WHERE id = c.revision_id OFFSET 0) r "
+        f"WHERE {match} AND {_LEAF} AND {column} = ANY (ARRAY(SELECT revision_id FROM permitted)) LIMIT {limit})"
     )
 
 
