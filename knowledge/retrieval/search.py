@@ -65,15 +65,19 @@ class Found:
 
 
 def retrieve(
-    principal: Principal, request: RetrievalRequest, embed: meaning.Embed = meaning.embedded
+    principal: Principal,
+    request: RetrievalRequest,
+    embed: meaning.Embed = meaning.embedded,
+    settings: BaseSettings | None = None,
 ) -> RetrievalResult:
     """The passages that answer a question, best first, among exactly what the asker may see.
 
     Odd queries (empty, punctuation only, very long) give an answer or an empty list, never an error.
-    `embed` makes a query's vector; measurements hand in their own.
+    `embed` makes a query's vector; measurements hand in their own. `settings` are tried instead of those that
+    the bases have.
     """
     trace = Trace()
-    found = search(principal, request, trace, embed)
+    found = search(principal, request, trace, embed, settings)
     good = [item for item in found.ranked if found.relevance(item) >= found.asked.threshold]
     hits: list[Hit] = []
     if good:
@@ -83,11 +87,18 @@ def retrieve(
 
 
 def search(
-    principal: Principal, request: RetrievalRequest, trace: Trace, embed: meaning.Embed = meaning.embedded
+    principal: Principal,
+    request: RetrievalRequest,
+    trace: Trace,
+    embed: meaning.Embed = meaning.embedded,
+    settings: BaseSettings | None = None,
 ) -> Found:
     """The ranking before anything is loaded or cut off."""
     with trace.step("what may be searched") as detail:
         permitted = resolve(principal, request)
+        if settings is not None:
+            for item in permitted.bases:
+                item.base.config = settings.model_dump(mode="json")
         detail |= {"bases": len(permitted.bases), "leaves": permitted.leaves}
     asked = _filled_in(request, permitted)
     if not asked.query.strip() or not permitted.bases:
