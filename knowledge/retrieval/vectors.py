@@ -32,10 +32,13 @@ EXACT_LEAVES = 10_000
 # From so many permitted leaves on the graph is quicker than the binary pass, if they are such a share of its vectors:
 # of a smaller share it has to pass too many that are not permitted.
 GRAPH_LEAVES = 25_000
-GRAPH_SHARE = 0.15
-# How many candidates of the binary pass are compared exactly.
-RERANKED = 2_000
+GRAPH_SHARE = 0.2
+# How many candidates of the binary pass are compared exactly: a share of the permitted leaves within bounds.
+RERANKED_SHARE, LEAST_RERANKED, MOST_RERANKED = 1 / 8, 2_000, 8_000
+# The scan of the graph goes on until it has met more permitted leaves than asked for, the more the fewer are permitted:
+# those that come late are near the query too.
 _EF_SEARCH = 400
+_DEEPER, _DEEPEST = 1.2, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,12 @@ def plan_for(permitted: Permitted, space: EmbeddingSpace, found: Graph | None) -
         return "hnsw", f"{leaves} of {found.vectors} leaves are permitted: the graph finds enough of them"
     if space.mean is None:
         return "exact", f"{leaves} permitted leaves, but the space has no mean vector to take signs from"
-    return "binary", f"{leaves} permitted leaves: signs first, then the nearest {RERANKED} exactly"
+    return "binary", f"{leaves} permitted leaves: signs first, then the nearest {reranked(leaves)} exactly"
+
+
+def reranked(leaves: int) -> int:
+    """How many candidates of the signs are compared exactly, of so many permitted leaves (docs/decisions/0086)."""
+    return int(min(max(leaves * RERANKED_SHARE, LEAST_RERANKED), MOST_RERANKED))
 
 
 def search(
@@ -70,12 +78,12 @@ def search(
         detail["plan"] = "nothing is permitted"
         return []
     reason = "asked for"
+    found = graph(asked.space) if plan == "hnsw" or permitted.leaves >= GRAPH_LEAVES else None
     if plan is None:
-        found = graph(asked.space) if permitted.leaves >= GRAPH_LEAVES else None
         plan, reason = plan_for(permitted, asked.space, found)
     detail |= {"plan": plan, "why": reason, "space": asked.space.key}
     if plan == "hnsw":
-        near = _by_graph(permitted, asked, k)
+        near = _by_graph(permitted, asked, k, permitted.leaves / max(found.vectors, 1) if found else 1.0)
         if len(near) >= min(k, permitted.leaves):
             return near
         # What is permitted lies far from the query: the scan of the graph ended before it had met enough of it.
@@ -130,7 +138,7 @@ def _exact(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
 
 
 def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
-    pool = max(RERANKED, 2 * k)
+    pool = max(reranked(permitted.leaves), 2 * k)
     sql = f"""
         WITH {permitted.cte}, near AS MATERIALIZED (
           SELECT v.chunk_id, p.base_id {_FROM.format(columns="v.chunk_id, v.bits")} AND v.bits IS NOT NULL
@@ -147,7 +155,8 @@ def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
     return _run(sql, [*permitted.params, *params, *_tail(asked, k)])
 
 
-def _by_graph(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
+def _by_graph(permitted: Permitted, asked: Asked, k: int, share: float) -> list[Candidate]:
+    depth = int(k * min(max(_DEEPER / max(share, 0.01), 1.0), _DEEPEST))
     width, space = int(asked.space.dimensions), int(asked.space.pk)
     # The space's number and width are written out, because only so the partial expression index fits.
     sql = f"""
@@ -162,7 +171,7 @@ def _by_graph(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
             f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {_EF_SEARCH}; "
             "SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = on"
         )
-        rows = _run(sql, [*permitted.params, asked.literal, asked.literal, k, *_tail(asked, k)])
+        rows = _run(sql, [*permitted.params, asked.literal, asked.literal, depth, *_tail(asked, k)])
     return _candidates(rows, asked)
 
 
