@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from django.utils.translation import gettext
 
-from knowledge import base_settings
+from knowledge import query_log
 from knowledge.access import all_visible, visible_bases
 from knowledge.models import QueryRecord
 from knowledge.retrieval import retrieve
@@ -23,7 +24,7 @@ def ask(
 ) -> tuple[RetrievalResult, QueryRecord | None]:
     """Retrieve, and keep a record where the bases allow it. Raises what `retrieve` raises."""
     result = retrieve(principal, request)
-    return result, _record(principal, request, result, kind, thread)
+    return result, keep(principal, request, result, kind=kind, thread=thread)
 
 
 def direct_answer(result: RetrievalResult) -> str:
@@ -33,15 +34,23 @@ def direct_answer(result: RetrievalResult) -> str:
     return "\n\n".join(f"[{hit.rank}] {hit.text}" for hit in result.hits)
 
 
-def _record(
+def keep(
     principal: Principal,
     request: RetrievalRequest,
     result: RetrievalResult,
+    *,
     kind: QueryRecord.Kind,
-    thread: str,
+    thread: str = "",
+    copied: Iterable[int] = (),
+    **fields: Any,
 ) -> QueryRecord | None:
-    searched = visible_bases(principal).filter(id__in=result.base_ids)
-    if not all(base_settings.read(base.config).searching.log_queries for base in searched):
+    """The record of a question, where questions are kept (`knowledge.query_log`).
+
+    `copied` are further bases whose text stands in the answer; `fields` are further columns.
+    """
+    searched = list(visible_bases(principal).filter(id__in=result.base_ids))
+    keeping = query_log.keeping(principal, searched)
+    if not keeping.kept:
         return None
     # What was copied out of bases is named, so that it goes with them; the bases only searched do not matter.
     shown = {hit.base for hit in result.hits}
@@ -54,9 +63,15 @@ def _record(
         query=str(json_safe(request.query))[:10_000],
         request=json_safe(_request_json(request)),
         result=json_safe(result.as_json()),
-        base_ids=base_ids,
+        base_ids=list(dict.fromkeys([*base_ids, *copied])),
+        searched_ids=sorted(base.pk for base in searched),
+        best=max((hit.relevance for hit in result.hits), default=None),
+        listed=keeping.listed,
         hits=len(result.hits),
         milliseconds=result.milliseconds,
+        listed=keeping.listed,
+        searched_ids=[base.pk for base in searched],
+        **fields,
     )
 
 

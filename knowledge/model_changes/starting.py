@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from knowledge import background
+from knowledge import background, outside
 from knowledge.model_changes import vectors
 from knowledge.models import KnowledgeBase, ModelChange
 from portal.gateway.endpoints import embedding_endpoint
@@ -17,7 +17,7 @@ from portal.kernel.principal import Principal
 
 def may_leave_house(endpoint: ModelEndpoint) -> bool:
     """Whether texts go to another server with this model."""
-    return endpoint.provider != ModelEndpoint.Provider.LOCAL
+    return outside.leaves_house(endpoint)
 
 
 def start(principal: Principal, base: KnowledgeBase, endpoint_uid: str, *, confirmed: bool = False) -> ModelChange:

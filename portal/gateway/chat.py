@@ -46,9 +46,15 @@ __all__ = [
 ]
 
 
-def complete(caller: Caller, endpoint: ModelEndpoint, request: ChatRequest) -> ChatAnswer:
-    """The whole answer, for callers of threads. Not from a running event loop."""
-    return loops.wait_for(lambda outside: _whole(caller, endpoint, request, outside))
+def complete(
+    caller: Caller, endpoint: ModelEndpoint, request: ChatRequest, *, seconds: float | None = None
+) -> ChatAnswer:
+    """The whole answer, for callers of threads. Not from a running event loop.
+
+    With `seconds` it is given up after so long (`model_timeout`), tries and fallbacks included.
+    """
+    whole = lambda outside: loops.within(seconds, endpoint.name, _whole(caller, endpoint, request, outside))  # noqa: E731
+    return loops.wait_for(whole)
 
 
 def stream(caller: Caller, endpoint: ModelEndpoint, request: ChatRequest) -> Generator[ChatPart]:

@@ -20,6 +20,8 @@ from weakref import WeakKeyDictionary
 from asgiref.sync import sync_to_async
 from django.db import connection
 
+from portal.gateway import failures
+
 T = TypeVar("T")
 
 
@@ -89,6 +91,15 @@ def wait_for(make: Callable[[Outside], Awaitable[T]]) -> T:
         return next(parts)
     finally:
         parts.close()
+
+
+async def within(seconds: float | None, model: str, work: Awaitable[T]) -> T:
+    """Await `work`, cancelled after so many seconds. Raises `Unavailable` (model_timeout)."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await work
+    except TimeoutError:
+        raise failures.too_slow(model) from None
 
 
 def iterate(make: Callable[[Outside], AsyncGenerator[T]]) -> Generator[T]:

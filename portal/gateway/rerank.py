@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from typing import Any
 
 from portal.gateway import clients, failures, loops
@@ -22,9 +22,12 @@ logger = logging.getLogger(__name__)
 _COUNTER = EstimatedTokenCounter(0)
 
 
-def reranker_for(endpoint: ModelEndpoint, caller: Caller | None = None) -> Reranker:
-    """What ranks texts for this endpoint; with a `caller`, its calls are paid for and recorded."""
-    return _ProviderReranker(endpoint, caller)
+def reranker_for(endpoint: ModelEndpoint, caller: Caller | None = None, *, seconds: float | None = None) -> Reranker:
+    """What ranks texts for this endpoint; with a `caller`, its calls are paid for and recorded.
+
+    With `seconds` a call is given up after so long (`model_timeout`), tries and fallbacks included.
+    """
+    return _ProviderReranker(endpoint, caller, seconds)
 
 
 async def arerank(caller: Caller | None, endpoint: ModelEndpoint, query: str, texts: Sequence[str]) -> list[Ranked]:
@@ -33,12 +36,17 @@ async def arerank(caller: Caller | None, endpoint: ModelEndpoint, query: str, te
 
 
 class _ProviderReranker:
-    def __init__(self, endpoint: ModelEndpoint, caller: Caller | None) -> None:
+    def __init__(self, endpoint: ModelEndpoint, caller: Caller | None, seconds: float | None) -> None:
         self._endpoint = endpoint
         self._caller = caller
+        self._seconds = seconds
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[Ranked]:
-        return loops.wait_for(lambda outside: _ranked(self._caller, self._endpoint, query, texts, outside))
+        def ranked(outside: loops.Outside) -> Awaitable[list[Ranked]]:
+            work = _ranked(self._caller, self._endpoint, query, texts, outside)
+            return loops.within(self._seconds, self._endpoint.name, work)
+
+        return loops.wait_for(ranked)
 
 
 async def _ranked(
