@@ -69,8 +69,6 @@ def keep(
         listed=keeping.listed,
         hits=len(result.hits),
         milliseconds=result.milliseconds,
-        listed=keeping.listed,
-        searched_ids=[base.pk for base in searched],
         **fields,
     )
 

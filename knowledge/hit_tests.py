@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from knowledge import base_settings
+from knowledge import query_log
 from knowledge.models import KnowledgeBase, QueryRecord
 from knowledge.retrieval import retrieve
 from knowledge.retrieval.contract import Mode, RetrievalRequest
@@ -25,8 +25,8 @@ KEPT_IN_LIST = 20
 
 
 def start(principal: Principal, base: KnowledgeBase, query: str, settings: dict[str, Any]) -> QueryRecord | None:
-    """A run without results yet; None where the base keeps no questions."""
-    if not base_settings.read(base.config).searching.log_queries:
+    """A run without results yet; None where questions are not kept (`knowledge.query_log`)."""
+    if not query_log.keeping(principal, [base]).kept:
         return None
     return QueryRecord.objects.create(
         workspace_id=principal.workspace_id,

@@ -33,6 +33,11 @@ SENTENCES: dict[str, str] = {
     "import.failed": gettext_noop("The import of %(name)s failed: %(reason)s"),
     "model.changed": gettext_noop("%(base)s is searched with the model %(model)s now."),
     "model.failed": gettext_noop("The model of %(base)s could not be changed to %(model)s: %(reason)s"),
+    "gate.worse": gettext_noop("A change of settings made %(base)s worse: %(measure)s fell by %(fall)s."),
+    "gate.held": gettext_noop(
+        "A change of settings of %(base)s was not saved: %(measure)s would fall by %(fall)s. Decide what to do."
+    ),
+    "gate.failed": gettext_noop("A change of settings of %(base)s was not saved: %(reason)s"),
     "grant.added": gettext_noop("You were given access to %(base)s."),
     "grant.asked": gettext_noop("%(person)s asks for access to %(base)s: %(reason)s"),
     "credential.unusual": gettext_noop(
