@@ -1,6 +1,6 @@
 """How long work that a person started moves: claimed, reported, cancelled, ended, found again when a worker was lost.
 
-Batches, archives and changes of model share these moves. Each asks for the claim number, which only grows, so
+Batches, archives and changes of model or terms share these moves. Each asks for the claim number, which only grows, so
 a worker that was paused past its claim can write nothing. Messages are wake-ups; what to do stands in the rows.
 """
 
@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from knowledge.models import Archive, Batch, KnowledgeBase, ModelChange
+from knowledge.models import Archive, Batch, EvaluationRun, KnowledgeBase, ModelChange, TermChange
 from knowledge.models.background import BackgroundWork
 from portal.kernel import audit, events
 from portal.kernel.errors import ArchwayError, Conflict, Unauthenticated
@@ -28,8 +28,8 @@ from portal.kernel.principal import Principal, for_key, for_worker
 logger = logging.getLogger(__name__)
 
 Status = BackgroundWork.Status
-Work = TypeVar("Work", Batch, Archive, ModelChange)
-AnyWork = Batch | Archive | ModelChange
+Work = TypeVar("Work", Batch, Archive, ModelChange, TermChange, EvaluationRun)
+AnyWork = Batch | Archive | ModelChange | TermChange | EvaluationRun
 # A wake-up that leads nowhere is sent again after this many seconds.
 _LOST_MESSAGE = 30
 _TELL_EVERY = 0.5
@@ -188,6 +188,8 @@ def _send(model: type[AnyWork], pk: int) -> None:
         Batch: tasks.work_on_batch,
         Archive: tasks.work_on_archive,
         ModelChange: tasks.work_on_model_change,
+        EvaluationRun: tasks.work_on_evaluation,
+        TermChange: tasks.work_on_term_change,
     }[model]
     try:
         task.apply_async([pk], retry=False)
@@ -201,7 +203,7 @@ def sweep() -> int:
     stale = Q(heartbeat_at__lt=now - timedelta(seconds=settings.ARCHWAY["CLAIM_TTL"]))
     waiting = Q(heartbeat_at=None, created_at__lt=now - timedelta(seconds=_LOST_MESSAGE))
     sent = 0
-    for model in (Batch, Archive, ModelChange):
+    for model in (Batch, Archive, ModelChange, TermChange, EvaluationRun):
         for pk in model.objects.filter(stale | waiting, status__in=BackgroundWork.OPEN).values_list("pk", flat=True):
             _send(model, pk)
             sent += 1
