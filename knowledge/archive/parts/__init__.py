@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from knowledge.archive.contract import Part
-from knowledge.archive.parts import chunks, documents, images, origins, places, revisions, tags, vectors, versions
+from knowledge.archive.parts import (
+    cases,
+    chunks,
+    documents,
+    images,
+    origins,
+    places,
+    revisions,
+    tags,
+    vectors,
+    versions,
+)
 
 PARTS: tuple[Part[Any], ...] = (
     tags.PART,
@@ -16,5 +27,6 @@ PARTS: tuple[Part[Any], ...] = (
     places.PART,
     chunks.PART,
     versions.PART,
+    cases.PART,
     vectors.PART,
 )
