@@ -11,7 +11,7 @@ from collections.abc import Collection
 _NUMBERS = r"\d{1,3}(?:\s*[,，、;–-]\s*\d{1,3})*"
 _CITATION = re.compile(rf"(?P<space>[ \t]*)[\[【［]\s*\^?(?P<numbers>{_NUMBERS})\s*[\]】］]")
 # A beginning that the next piece may complete.
-_UNFINISHED = re.compile(r"[ \t]*(?:[\[【［]\s*\^?(?:\d{1,3}(?:\s*[,，、;–-]\s*\d{0,3})*)?\s*)?$|`{1,2}$")
+_UNFINISHED = re.compile(r"[ \t]*(?:[\[【［]\s*\^?(?:\d{1,3}(?:\s*[,，、;–-]\s*\d{0,3})*)?\s*)?$|(?<!`)`{1,2}$")
 _TOKEN = re.compile(rf"```|`|\n|{_CITATION.pattern}")
 _PART = re.compile(r"(\d{1,3})(?:\s*[–-]\s*(\d{1,3}))?")
 _LONGEST = 60

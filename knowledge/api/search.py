@@ -1,4 +1,4 @@
-"""Search and ask."""
+"""Search: passages without an answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from knowledge.retrieval.contract import Filters, RetrievalRequest
 from portal.kernel.reading import asker, checked
 
 
-def _request(data: dict[str, Any], bases: list[str]) -> RetrievalRequest:
+def retrieval_request(data: dict[str, Any], bases: list[str]) -> RetrievalRequest:
+    """The request that a checked body means."""
     filters = data.get("filters") or {}
     return RetrievalRequest(
         query=data["query"],
@@ -47,28 +48,8 @@ class SearchView(APIView):
     def post(self, request: Request, base: str | None = None) -> Response:
         data = checked(shapes.SearchInput(data=request.data))
         bases = [base] if base else data["bases"]
-        result, _ = asking.ask(asker(request), _request(data, bases), kind=QueryRecord.Kind.API)
+        result, _ = asking.ask(asker(request), retrieval_request(data, bases), kind=QueryRecord.Kind.API)
         body = result.as_json()
         if not data["trace"]:
             del body["trace"]
         return Response(body)
-
-
-class AskView(APIView):
-    """A direct answer: the best passages, numbered, each with its citation."""
-
-    read_scopes = write_scopes = ("chat", "kb:read")
-
-    @extend_schema(request=shapes.SearchInput, responses=shapes.AskOutput)
-    def post(self, request: Request) -> Response:
-        data = checked(shapes.SearchInput(data=request.data))
-        result, _ = asking.ask(asker(request), _request(data, data["bases"]), kind=QueryRecord.Kind.API)
-        body = result.as_json()
-        return Response(
-            {
-                "answer": asking.direct_answer(result),
-                "mode": "direct",
-                "hits": body["hits"],
-                **({"trace": body["trace"]} if data["trace"] else {}),
-            }
-        )

@@ -264,12 +264,3 @@ class SearchOutput(serializers.Serializer[Any]):
     milliseconds = serializers.FloatField()
     warnings = serializers.ListField(child=serializers.DictField())
     trace = serializers.JSONField(required=False)
-
-
-class AskOutput(serializers.Serializer[Any]):
-    """A direct answer: the best passages with their citations."""
-
-    answer = serializers.CharField()
-    mode = serializers.CharField()
-    hits = HitOutput(many=True)
-    trace = serializers.JSONField(required=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import re_path
 from rest_framework.routers import SimpleRouter
 
+from knowledge.api.answers import AskView
 from knowledge.api.archives import ArchiveView, EstimateView, ExportsView, ImportsView
 from knowledge.api.bases import BaseViewSet
 from knowledge.api.batches import BatchesView, BatchView, TagsView
@@ -26,7 +27,7 @@ from knowledge.api.documents import (
     TasksView,
 )
 from knowledge.api.model_changes import ModelChangeView
-from knowledge.api.search import AskView, SearchView
+from knowledge.api.search import SearchView
 from knowledge.api.sources import (
     BaseSourcesView,
     QuestionSheetsView,
