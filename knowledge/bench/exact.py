@@ -44,7 +44,7 @@ class ExactScan:
             return 1.0
         k = min(k, len(scores))
         least = np.partition(scores, len(scores) - k)[len(scores) - k]
-        return min(sum((item.cosine or 0.0) >= least - _EQUAL for item in found[:k]) / k, 1.0)
+        return float(min(sum((item.cosine or 0.0) >= least - _EQUAL for item in found[:k]) / k, 1.0))
 
 
 def _read(space: EmbeddingSpace, asked: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

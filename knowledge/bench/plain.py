@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 from django.db import connection
 
@@ -37,7 +38,7 @@ def milliseconds(permitted: Permitted, asked: Sequence[Question]) -> dict[str, f
     }
 
 
-def _timed(sql: str, params: Sequence[object]) -> float:
+def _timed(sql: str, params: Sequence[Any]) -> float:
     began = time.perf_counter()
     with connection.cursor() as cursor:
         cursor.execute(sql, params)

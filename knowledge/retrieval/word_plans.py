@@ -67,9 +67,9 @@ def conjunctions(
     chosen = np.zeros(len(members), dtype=bool)
     chosen[order[:taken]] = True
     chosen[0] = False
-    smallest = [row for row in np.flatnonzero(chosen) if not _any_neighbour(chosen, row, used, without=True)]
-    largest = [row for row in np.flatnonzero(~chosen) if _none_above(chosen, row, used)]
-    sets = tuple(tuple(lexemes[place] for place in range(used) if row >> place & 1) for row in map(int, smallest))
+    smallest = [row for row in map(int, np.flatnonzero(chosen)) if not _any_neighbour(chosen, row, used, without=True)]
+    largest = [row for row in map(int, np.flatnonzero(~chosen)) if _none_above(chosen, row, used)]
+    sets = tuple(tuple(lexemes[place] for place in range(used) if row >> place & 1) for row in smallest)
     missing = np.ones((len(largest), len(lexemes)))
     missing[:, :used] = members[largest]
     return Family(

@@ -36,7 +36,7 @@ def endpoint_of(provider: SteppedProvider) -> ModelEndpoint:
 def found(world: World) -> set[str]:
     """The modes in which the passage that was asked for is found first, none of them with a warning."""
     bob = world.principal(world.bob)
-    right = set()
+    right: set[str] = set()
     for mode in MODES:
         result = retrieve(bob, RetrievalRequest("rule 17 form 119", base_uids=(world.base.uid,), mode=mode))
         assert not result.warnings

@@ -63,8 +63,8 @@ def test_each_plan_finds_the_nearest(
                 f"CREATE INDEX {graphs.graph_name(space)} ON knowledge_chunkvector USING hnsw "
                 f"((halfvec::halfvec({WIDTH})) halfvec_ip_ops) WHERE space_id = {space.pk}"
             )
-        found = graphs.graph(space)
-        assert found and found.valid
+        built = graphs.graph(space)
+        assert built is not None and built.valid
     hits = total = 0
     for query in clustered(10, 23):
         found = vectors.search(permitted_for(library), Asked(space, query), 10, {}, plan=plan)
