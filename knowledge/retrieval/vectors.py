@@ -38,7 +38,7 @@ RERANKED_SHARE, LEAST_RERANKED, MOST_RERANKED = 1 / 8, 2_000, 8_000
 # The scan of the graph goes on until it has met more permitted leaves than asked for, the more the fewer are permitted:
 # those that come late are near the query too.
 _EF_SEARCH = 400
-_DEEPER, _DEEPEST = 1.2, 4.0
+_DEEPER, _DEEPEST = 2.5, 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Asked:
 
     @property
     def literal(self) -> str:
-        return _literal(self.vector)
+        return literal_of(self.vector)
 
 
 def plan_for(permitted: Permitted, space: EmbeddingSpace, found: Graph | None) -> tuple[Plan, str]:
@@ -102,9 +102,9 @@ def complete(asked: Asked, candidates: Sequence[Candidate], base_ids: set[int]) 
         cursor.execute(
             "SELECT v.chunk_id, -(v.halfvec <#> %s::halfvec), -(v.halfvec <#> %s::halfvec) "
             "FROM knowledge_chunkvector v WHERE v.space_id = %s AND v.chunk_id = ANY(%s)",
-            [asked.literal, _literal(_mean(asked.space)), asked.space.pk, missing],
+            [asked.literal, literal_of(mean_of(asked.space)), asked.space.pk, missing],
         )
-        found = {pk: _cosines(asked, cosine, along) for pk, cosine, along in cursor.fetchall()}
+        found = {pk: cosines(asked, cosine, along) for pk, cosine, along in cursor.fetchall()}
     return [
         replace(item, cosine=found[item.leaf][0], centred=found[item.leaf][1]) if item.leaf in found else item
         for item in candidates
@@ -176,7 +176,7 @@ def _by_graph(permitted: Permitted, asked: Asked, k: int, share: float) -> list[
 
 
 def _tail(asked: Asked, k: int) -> list[Any]:
-    return [_literal(_mean(asked.space)), asked.space.pk, k]
+    return [literal_of(mean_of(asked.space)), asked.space.pk, k]
 
 
 def _run(sql: str, params: Sequence[Any]) -> list[Row]:
@@ -188,28 +188,28 @@ def _run(sql: str, params: Sequence[Any]) -> list[Row]:
 def _candidates(rows: Sequence[Row], asked: Asked) -> list[Candidate]:
     found = []
     for leaf, passage, base, cosine, along in rows:
-        raw, centred = _cosines(asked, cosine, along)
+        raw, centred = cosines(asked, cosine, along)
         found.append(Candidate(leaf, passage, base, cosine=raw, centred=centred))
     return found
 
 
-def _cosines(asked: Asked, cosine: float, along: float) -> tuple[float, float]:
+def cosines(asked: Asked, cosine: float, along: float) -> tuple[float, float]:
     """The raw cosine, and that of query and leaf after the mean m is taken off both (`along` is leaf·m).
 
     For unit q and d: (q - m)(d - m) = qd - qm - dm + mm, and |d - m|² = 1 - 2dm + mm.
     """
-    mean = _mean(asked.space)
+    mean = mean_of(asked.space)
     own, square = float(asked.vector @ mean), float(mean @ mean)
     length = ((1 - 2 * own + square) * max(1 - 2 * along + square, 1e-9)) ** 0.5
     centred = (cosine - own - along + square) / length
     return float(cosine), float(np.clip(centred, -1.0, 1.0))
 
 
-def _mean(space: EmbeddingSpace) -> Vector:
+def mean_of(space: EmbeddingSpace) -> Vector:
     if space.mean is None:
         return np.zeros(space.dimensions, dtype=np.float32)
     return np.asarray(space.mean, dtype=np.float32)
 
 
-def _literal(vector: Vector) -> str:
+def literal_of(vector: Vector) -> str:
     return "[" + ",".join(map(str, vector.tolist())) + "]"
