@@ -16,7 +16,9 @@ from knowledge import intake, lifecycle, statistics
 from knowledge import tags as vocabulary
 from knowledge.access import visible_documents
 from knowledge.ingestion.copying import copy_for_embedding
-from knowledge.models import Document, KnowledgeBase, Revision
+from knowledge.models import ChunkQuestion, Document, KnowledgeBase, Revision
+from knowledge.questions import embedding
+from knowledge.terms import verbs as terms
 from portal.gateway.embedding import space_of
 from portal.kernel import audit, events
 from portal.kernel.errors import Conflict, Invalid
@@ -53,6 +55,7 @@ def move(
     row.base, row.updated_at = target, timezone.now()
     row.save()
     row.revisions.update(base=target)
+    _carry_questions_and_terms(principal, row, source, target)
     _guard_copies(row, source, target)
     queued = _embed_anew(principal, row, target)
     # Two lines, each for the people of its base: the other base may be closed to them.
@@ -104,6 +107,16 @@ def _carry_words(document: Document, source: int, target: int) -> None:
     if document.enabled and document.active_revision_id is not None:
         statistics.append(source, document.active_revision_id, sign=-1)
         statistics.append(target, document.active_revision_id, sign=1)
+
+
+def _carry_questions_and_terms(
+    principal: Principal, document: Document, source: KnowledgeBase, target: KnowledgeBase
+) -> None:
+    revisions = list(document.revisions.values_list("pk", flat=True))
+    if ChunkQuestion.objects.filter(revision__in=revisions).update(base=target):
+        KnowledgeBase.objects.filter(pk=target.pk).update(has_questions=True)
+        embedding.wake()
+    terms.moved(principal, source, target, revisions)
 
 
 _RECORDS = """

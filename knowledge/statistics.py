@@ -30,6 +30,14 @@ SELECT %(base)s, %(revision)s, %(sign)s, leaves.chunks, leaves.words, terms.lexe
 
 
 _OF_REVISION, _OF_PASSAGE = _append("revision_id"), _append("parent_id")
+_OF_LEAVES = """
+INSERT INTO knowledge_revisionterms (base_id, revision_id, sign, chunks, words, lexemes, counts, at)
+SELECT %(base)s, %(revision)s, %(sign)s, leaves.chunks, leaves.words, terms.lexemes, terms.counts, now()
+  FROM (SELECT count(*) AS chunks, coalesce(sum(words), 0) AS words FROM knowledge_chunk WHERE id = ANY(%(ids)s)) leaves,
+       (SELECT coalesce(array_agg(word), '{}') AS lexemes, coalesce(array_agg(ndoc), '{}') AS counts
+          FROM ts_stat(format('SELECT lexemes FROM knowledge_chunk WHERE id = ANY(%%L::bigint[])',
+                              %(ids)s::bigint[]))) terms
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,12 @@ def append_passage(base_id: int, revision_id: int, passage_id: int, *, sign: int
     """The same for the leaves of one passage of a searchable revision: before (−1) and after (+1) they change."""
     with connection.cursor() as cursor:
         cursor.execute(_OF_PASSAGE, {"base": base_id, "revision": revision_id, "sign": sign, "of": passage_id})
+
+
+def append_leaves(base_id: int, revision_id: int, ids: Sequence[int], *, sign: int) -> None:
+    """The same for some leaves of a searchable revision: before (−1) and after (+1) their lexemes change."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OF_LEAVES, {"base": base_id, "revision": revision_id, "sign": sign, "ids": list(ids)})
 
 
 def read(base_ids: Sequence[int], lexemes: Sequence[str]) -> dict[int, BaseStatistics]:

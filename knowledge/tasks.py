@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from datetime import timedelta
 
 from celery import shared_task
-from django.conf import settings
-from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from knowledge import (
@@ -19,14 +16,17 @@ from knowledge import (
     documents,
     lifecycle,
     model_changes,
+    quality,
+    query_log,
     resumable,
     review_dates,
     statistics,
 )
 from knowledge.ingestion import pipeline
-from knowledge.models import QueryRecord
+from knowledge.questions import embedding
 from knowledge.retrieval import graphs
 from knowledge.sources import crawl, runs
+from knowledge.terms import retokenising
 from portal.kernel.logging import trace
 
 logger = logging.getLogger(__name__)
@@ -98,6 +98,26 @@ def work_on_model_change(change_id: int) -> None:
         work_on_model_change.apply_async([change_id], retry=False)
 
 
+@shared_task(name="knowledge.tasks.work_on_term_change", ignore_result=True)
+def work_on_term_change(change_id: int) -> None:
+    """One slice of what follows a change of terms; then another wake-up while there is more."""
+    if retokenising.work(change_id):
+        work_on_term_change.apply_async([change_id], retry=False)
+
+
+@shared_task(name="knowledge.tasks.embed_questions", ignore_result=True)
+def embed_questions() -> int:
+    """Give questions that have no vector yet theirs; returns how many."""
+    return embedding.embed_missing()
+
+
+@shared_task(name="knowledge.tasks.work_on_evaluation", ignore_result=True)
+def work_on_evaluation(run_id: int) -> None:
+    """One slice of an evaluation; then another wake-up while there is more."""
+    if quality.work(run_id):
+        work_on_evaluation.apply_async([run_id], retry=False)
+
+
 @shared_task(name="knowledge.tasks.keep_graphs", ignore_result=True)
 def keep_graphs() -> None:
     """Build, rebuild or drop the graph indexes of embedding spaces as they have grown."""
@@ -162,5 +182,5 @@ def clean_up() -> None:
     documents.drop_superseded_vectors()
     model_changes.drop_leftovers()
     resumable.sweep()
-    limit = timezone.now() - timedelta(days=settings.ARCHWAY["QUERY_LOG_DAYS"])
-    QueryRecord.objects.filter(at__lt=limit).delete()
+    quality.drop_leftovers()
+    query_log.sweep()

@@ -274,6 +274,7 @@ CELERY_BEAT_SCHEDULE = {
     "fold-statistics": {"task": "knowledge.tasks.fold_statistics", "schedule": 30.0, "options": {"expires": 30}},
     "sweep-background": {"task": "knowledge.tasks.sweep_background", "schedule": 15.0, "options": {"expires": 15}},
     "remind-reviews": {"task": "knowledge.tasks.remind_reviews", "schedule": 3600.0, "options": {"expires": 3600}},
+    "embed-questions": {"task": "knowledge.tasks.embed_questions", "schedule": 60.0, "options": {"expires": 60}},
     "keep-graphs": {"task": "knowledge.tasks.keep_graphs", "schedule": 300.0, "options": {"expires": 300}},
     "clean-up": {"task": "knowledge.tasks.clean_up", "schedule": 600.0, "options": {"expires": 600}},
     "watch-credentials": {

@@ -30,10 +30,13 @@ from knowledge.ingestion.sandbox import SandboxLimits
 from knowledge.ingestion.split import TidyRules, tidy
 from knowledge.ingestion.transformations import parse_and_split, rules_of
 from knowledge.lifecycle import Claim
+from knowledge.metadata import stated
 from knowledge.models import Chunk, Revision
+from portal.gateway.accounting import Caller
 from portal.gateway.embedding import counter_for, embedder_for, space_of
 from portal.gateway.protocols import TokenCounter
-from portal.kernel.errors import ArchwayError, Conflict, ParseError, Unavailable
+from portal.kernel.errors import ArchwayError, Conflict, Denied, ParseError, TooMany, Unavailable
+from portal.kernel.principal import for_worker
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ PARSER_VERSION = 2
 TIDY_VERSION = 1
 TELL_EVERY = 0.4
 AWAY_SECONDS = 15
+QUOTA_SECONDS = 900
 LONGEST_TURN = 60.0
 COUNTED_AT_ONCE = 500  # texts between two signs of life while a document is split
 
@@ -102,6 +106,10 @@ def _work_to_an_end(claim: Claim) -> None:
     except Unavailable as error:
         logger.warning("revision %s waits: %s", claim.revision_id, error.code)
         lifecycle.set_aside(claim, not_before_seconds=AWAY_SECONDS)
+    except TooMany as error:
+        # A quota is used up: the document waits, and looks again long before a month has passed.
+        logger.warning("revision %s waits: %s", claim.revision_id, error.code)
+        lifecycle.set_aside(claim, not_before_seconds=min(error.retry_after, QUOTA_SECONDS))
     except ArchwayError as error:
         if error.code == "claim_lost":
             raise
@@ -229,7 +237,9 @@ def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
         storage.delete_output(raw)
         kept = None
     if kept is None:
-        document, images = keeping.store(revision.base, _read(turn, revision, source))
+        document, images = keeping.store(
+            revision.base, _read(turn, revision, source), lambda done, total: turn.progress(done, total, "block")
+        )
         storage.write_output(raw, {**document.as_json(), "images": images})
     else:
         document, images = ParsedDocument.from_json(kept), kept.get("images", [])
@@ -247,6 +257,7 @@ def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
             Revision.Status.SEGMENTING,
             warnings=list(document.warnings)[:100],
             page_count=document.page_count,
+            metadata=stated(document.metadata),
             parsed_key=revision.parsed_key,
             raw_key=raw,
         )
@@ -300,6 +311,16 @@ def _place_images(turn: Slice, revision: Revision, document: ParsedDocument, ima
 # -- stage two: embed and store -------------------------------------------------------------------
 
 
+def _payer(revision: Revision) -> Caller | None:
+    """Who brought the document in; nobody when they have left."""
+    if revision.created_by_id is None:
+        return None
+    try:
+        return Caller(for_worker(revision.created_by_id, revision.base.workspace_id), "ingest")
+    except Denied:
+        return None
+
+
 def _embed(turn: Slice, revision: Revision) -> bool:
     """Returns whether every leaf has its vector; False when the slice ended first."""
     endpoint = revision.base.embedding
@@ -313,7 +334,7 @@ def _embed(turn: Slice, revision: Revision) -> bool:
         revision,
         turn.claim.number,
         space,
-        embedder_for(endpoint),
+        embedder_for(endpoint, _payer(revision)),
         total=total,
         on_progress=lambda done: turn.progress(done, total, "chunk"),
         is_over=lambda: turn.over,

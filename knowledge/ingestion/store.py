@@ -19,7 +19,8 @@ from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from knowledge.models import Chunk, ChunkVector, Revision
-from knowledge.text import clean, tokenise, tsvector_literal
+from knowledge.terms import overlay
+from knowledge.text import Terms, clean, tokenise, tsvector_literal
 from portal.kernel.errors import Conflict
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def write_chunks(
     for batch in _batches(passages[done:]):
         with transaction.atomic():
             hold_claim(revision.pk, claim_no)
-            _copy_passages(revision.pk, name, batch)
+            _copy_passages(revision.pk, name, batch, overlay.held(revision.base_id))
         done += len(batch)
         progress(done, len(passages))
     return sum(len(passage.leaves) for passage in passages)
@@ -179,9 +180,11 @@ def add_leaves(
         first = int(cursor.fetchone()[0])
         ids = _new_ids(cursor, len(leaves))
         path = (clean(titles[0]), [clean(title) for title in titles[1]])
+        terms = overlay.held_for_revision(revision_id)
         with cursor.copy(f"COPY knowledge_chunk ({_COLUMNS}) FROM STDIN") as copy:
             for place, (pk, leaf) in enumerate(zip(ids, leaves, strict=True)):
-                copy.write_row(_leaf_row(pk, revision_id, passage_id, path, replace(leaf, ordinal=first + place)))
+                leaf = replace(leaf, ordinal=first + place)
+                copy.write_row(_leaf_row(pk, revision_id, passage_id, path, leaf, terms))
     return ids
 
 
@@ -273,12 +276,12 @@ def _batches(passages: Sequence[Passage]) -> Iterator[list[Passage]]:
         yield batch
 
 
-def _copy_passages(revision_id: int, name: str, passages: Sequence[Passage]) -> None:
+def _copy_passages(revision_id: int, name: str, passages: Sequence[Passage], terms: Terms | None) -> None:
     with connection.cursor() as cursor:
         total = sum(1 + len(passage.leaves) for passage in passages)
         numbers = iter(_new_ids(cursor, total))
         with cursor.copy(f"COPY knowledge_chunk ({_COLUMNS}) FROM STDIN") as copy:
-            for row in _rows(revision_id, name, passages, numbers):
+            for row in _rows(revision_id, name, passages, numbers, terms):
                 copy.write_row(row)
 
 
@@ -290,7 +293,7 @@ def _new_ids(cursor: Any, count: int) -> list[int]:
 
 
 def _rows(
-    revision_id: int, name: str, passages: Iterable[Passage], numbers: Iterator[int]
+    revision_id: int, name: str, passages: Iterable[Passage], numbers: Iterator[int], terms: Terms | None
 ) -> Iterator[tuple[object, ...]]:
     for passage in passages:
         pk = next(numbers)
@@ -303,13 +306,15 @@ def _rows(
             *(passage.start, passage.end, passage.token_count, digest(text), True, 1, 0, None),
         )
         for leaf in passage.leaves:
-            yield _leaf_row(next(numbers), revision_id, pk, (name, path), leaf)
+            yield _leaf_row(next(numbers), revision_id, pk, (name, path), leaf, terms)
 
 
-def _leaf_row(pk: int, revision_id: int, parent: int, titles: tuple[str, list[str]], leaf: Leaf) -> tuple[object, ...]:
+def _leaf_row(
+    pk: int, revision_id: int, parent: int, titles: tuple[str, list[str]], leaf: Leaf, terms: Terms | None
+) -> tuple[object, ...]:
     text, prefix = clean(leaf.text), clean(leaf.prefix)
     searched = searchable_text(*titles, text)
-    tokens = tokenise(searched)
+    tokens = tokenise(searched, terms)
     return (
         *(pk, revision_id, parent, Chunk.Level.LEAF.value, leaf.ordinal, text, prefix, []),
         *(None, None, None, None, None),

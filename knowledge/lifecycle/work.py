@@ -10,10 +10,11 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from knowledge import schedule, statistics
+from knowledge import metadata, schedule, statistics
 from knowledge.lifecycle.announcing import announce, announce_id, announce_state, tell_people, wake
 from knowledge.lifecycle.states import OPEN, RUNNING, Cancelled, Claim, Status
 from knowledge.models import Attempt, Document, KnowledgeBase, Revision
+from knowledge.questions import carrying
 from portal.gateway.models import ModelEndpoint
 from portal.kernel import audit
 from portal.kernel.errors import ArchwayError, Conflict
@@ -191,8 +192,11 @@ def activate_row(document: Document, revision: Revision) -> None:
         statistics.append(document.base_id, document.active_revision_id, sign=-1)
     if counted and document.active_revision_id != revision.pk:
         statistics.append(document.base_id, revision.pk, sign=1)
+    if document.active_revision_id and document.active_revision_id != revision.pk:
+        carrying.carry(document.active_revision_id, revision.pk)
     document.active_revision = revision
-    document.save(update_fields=["active_revision", "updated_at"])
+    document.metadata = metadata.of_revision(document, revision)
+    document.save(update_fields=["active_revision", "metadata", "updated_at"])
     touch(document.base_id)
 
 

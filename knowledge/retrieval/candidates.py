@@ -8,7 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A leaf that matched. `words` is its BM25 and `words_share` that of the query's best possible; `cosine` the raw
-    one and `centred` after the space's mean is taken off both sides. None: not known."""
+    one and `centred` after the space's mean is taken off both sides. None: not known. `question`: the question of the
+    passage that matched, not the leaf (which is then the passage's first)."""
 
     leaf: int
     passage: int
@@ -17,3 +18,4 @@ class Candidate:
     words_share: float | None = None
     cosine: float | None = None
     centred: float | None = None
+    question: int | None = None

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any, Literal
 
+from knowledge.metadata import Condition
+
 Mode = Literal["blend", "keywords", "embedding"]
 MODES: tuple[Mode, ...] = ("blend", "keywords", "embedding")
 
@@ -20,6 +22,7 @@ class Filters:
     folder: str = ""
     updated_from: date | None = None
     updated_to: date | None = None
+    metadata: tuple[Condition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class RetrievalRequest:
 
     `base_uids` empty: every base that the asker sees. `threshold` is on `relevance` (0–1). `weight`
     is the share of meaning in a blend (0–1). `neighbours`: passages before and after each hit.
+    `per_document`: at most so many passages of one document, 0 for no limit.
     """
 
     query: str
@@ -38,6 +42,7 @@ class RetrievalRequest:
     weight: float | None = None
     fusion: Literal["convex", "rrf"] | None = None
     neighbours: int | None = None
+    per_document: int | None = None
     filters: Filters = field(default_factory=Filters)
 
 
@@ -106,6 +111,8 @@ class Hit:
     origin: str = ""
     images: tuple[HitImage, ...] = ()
     recognised: bool = False
+    # The question of the passage through which it was found; empty when its own text matched best.
+    question: str = ""
 
     @property
     def citation(self) -> str:
@@ -156,6 +163,9 @@ class RetrievalResult:
     base_ids: tuple[int, ...]
     warnings: tuple[dict[str, str], ...] = ()
     trace: dict[str, Any] = field(default_factory=dict)
+    # [{kind, said, meant}] of words that were put right, and the query as it was searched (empty: as it was asked).
+    corrections: tuple[dict[str, str], ...] = ()
+    meant: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -167,5 +177,7 @@ class RetrievalResult:
             "below_threshold": self.below_threshold,
             "milliseconds": round(self.milliseconds, 1),
             "warnings": list(self.warnings),
+            "corrections": list(self.corrections),
+            "meant": self.meant,
             "trace": self.trace,
         }

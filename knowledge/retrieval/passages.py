@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from knowledge.images import places
 from knowledge.images.places import Pictured
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.permitted import Permitted
-from knowledge.text import highlight_spans, tokenise
+from knowledge.text import Terms, highlight_spans, tokenise
 
 # Two passages that share so much of their words count as one, unless they differ in a number or in what was asked.
 SAME_SHARE = 0.95
@@ -82,9 +83,13 @@ def load(permitted: Permitted, ranked: Sequence[Ranked]) -> dict[int, Loaded]:
 
 
 def without_copies(
-    ranked: Sequence[Ranked], loaded: dict[int, Loaded], lexemes: Collection[str], limit: int
+    ranked: Sequence[Ranked], loaded: dict[int, Loaded], lexemes: Collection[str], limit: int, per_document: int = 0
 ) -> list[Ranked]:
-    """The first `limit` passages of which none nearly repeats an earlier one."""
+    """The first `limit` passages of which none nearly repeats an earlier one, at most `per_document` of each document.
+
+    0: as many of a document as there are.
+    """
+    documents: Counter[str] = Counter()
     kept: list[Ranked] = []
     digests: set[str] = set()
     known: list[tuple[frozenset[tuple[str, str]], str]] = []
@@ -95,10 +100,13 @@ def without_copies(
         passage = loaded.get(item.candidate.passage)
         if passage is None or passage.sha256 in digests:
             continue
+        if per_document and documents[passage.document] >= per_document:
+            continue
         pairs = frozenset(zip(passage.text, passage.text[1:], strict=False))
         if any(_overlap(pairs, other) > SAME_PAIRS and _same(passage.text, text, asked) for other, text in known):
             continue
         kept.append(item)
+        documents[passage.document] += 1
         digests.add(passage.sha256)
         known.append((pairs, passage.text))
     return kept
@@ -144,9 +152,9 @@ def pictures(passages: Collection[Loaded]) -> dict[int, Pictured]:
     return places.pictured([(passage.chunk, passage.revision_id, passage.start, passage.end) for passage in passages])
 
 
-def highlights(text: str, lexemes: Collection[str]) -> tuple[tuple[int, int], ...]:
-    """Where the passage holds the query's words: offsets into `text`."""
-    return tuple(highlight_spans(text, lexemes)) if lexemes else ()
+def highlights(text: str, lexemes: Collection[str], terms: Terms | None = None) -> tuple[tuple[int, int], ...]:
+    """Where the passage holds the query's words, or a base's term for them: offsets into `text`."""
+    return tuple(highlight_spans(text, lexemes, terms)) if lexemes else ()
 
 
 def _overlap(one: frozenset[Any], other: frozenset[Any]) -> float:

@@ -16,7 +16,7 @@ from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import Q, QuerySet
 
-from knowledge import access, base_settings, statistics
+from knowledge import access, base_settings, metadata, statistics
 from knowledge.models import Document, KnowledgeBase
 from knowledge.retrieval.contract import Filters, RetrievalRequest
 from portal.gateway.models import ModelEndpoint
@@ -113,7 +113,7 @@ def _narrowed(documents: QuerySet[Document], filters: Filters) -> QuerySet[Docum
         documents = documents.filter(updated_at__gte=datetime.combine(filters.updated_from, time.min, UTC))
     if filters.updated_to:
         documents = documents.filter(updated_at__lte=datetime.combine(filters.updated_to, time.max, UTC))
-    return documents
+    return metadata.narrowed(documents, filters.metadata)
 
 
 def _leaves(sql: str, params: tuple[Any, ...]) -> dict[int, int]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from knowledge.base_settings import BaseSettings
 from knowledge.images.places import Pictured
-from knowledge.retrieval import blend, meaning, passages, words
+from knowledge.retrieval import blend, meaning, passages, questions, words
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.contract import Hit, HitImage, Mode, Part, RetrievalRequest, RetrievalResult
@@ -16,7 +16,9 @@ from knowledge.retrieval.passages import Loaded
 from knowledge.retrieval.permitted import Permitted, resolve
 from knowledge.retrieval.relevance import relevance
 from knowledge.retrieval.trace import Trace
+from knowledge.retrieval.understanding import Understood, understand
 from knowledge.retrieval.vectors import Asked
+from knowledge.terms import overlay
 from knowledge.text import clean, normalise, query_kind, query_lexemes
 from portal.kernel.principal import Principal
 
@@ -42,6 +44,7 @@ class Completed:
     weight: float
     fusion: Literal["convex", "rrf"]
     neighbours: int
+    per_document: int = 0
 
     @property
     def pool(self) -> int:
@@ -58,6 +61,7 @@ class Found:
     candidates: tuple[Candidate, ...]
     ranked: tuple[Ranked, ...]
     space_keys: dict[int, str]
+    understood: Understood | None = None
 
     def relevance(self, item: Ranked) -> float:
         """See `knowledge.retrieval.relevance`."""
@@ -67,7 +71,7 @@ class Found:
 def retrieve(
     principal: Principal,
     request: RetrievalRequest,
-    embed: meaning.Embed = meaning.embedded,
+    embed: meaning.Embed | None = None,
     settings: BaseSettings | None = None,
 ) -> RetrievalResult:
     """The passages that answer a question, best first, among exactly what the asker may see.
@@ -90,7 +94,7 @@ def search(
     principal: Principal,
     request: RetrievalRequest,
     trace: Trace,
-    embed: meaning.Embed = meaning.embedded,
+    embed: meaning.Embed | None = None,
     settings: BaseSettings | None = None,
 ) -> Found:
     """The ranking before anything is loaded or cut off."""
@@ -103,10 +107,11 @@ def search(
     asked = _filled_in(request, permitted)
     if not asked.query.strip() or not permitted.bases:
         return Found(asked, permitted, None, (), (), {})
-    query = words.prepare(permitted, asked.lexemes)
+    understood = understand(permitted, asked.query, asked.lexemes, trace)
+    query, asked = understood.query, replace(asked, lexemes=understood.lexemes)
     spaces: Sequence[tuple[Asked, Permitted]] = ()
     if asked.mode != "keywords":
-        spaces = meaning.ask(permitted, asked.query, trace, embed)
+        spaces = meaning.ask(permitted, understood.meant, trace, embed or meaning.paid_by(principal))
         if not spaces:
             asked = replace(asked, mode="keywords")
     candidates = _candidates(permitted, asked, query, spaces, trace)
@@ -115,7 +120,8 @@ def search(
         detail |= {"leaves": len(candidates), "passages": len(ranked)}
         if asked.mode == "blend":
             detail |= {"fusion": asked.fusion, "weight": round(asked.weight, 3)}
-    return Found(asked, permitted, query, tuple(candidates), tuple(ranked), meaning.space_keys(spaces))
+    keys = meaning.space_keys(spaces)
+    return Found(asked, permitted, query, tuple(candidates), tuple(ranked), keys, understood)
 
 
 def _filled_in(request: RetrievalRequest, permitted: Permitted) -> Completed:
@@ -133,6 +139,7 @@ def _filled_in(request: RetrievalRequest, permitted: Permitted) -> Completed:
         weight=blend.weight_for(request.weight, settings.weight, query_kind(query)),
         fusion=request.fusion or settings.fusion,
         neighbours=min(max(reach, 0), MAX_NEIGHBOURS),
+        per_document=settings.per_document if request.per_document is None else max(request.per_document, 0),
     )
 
 
@@ -154,10 +161,27 @@ def _candidates(
         for item in meaning.search(spaces, asked.pool, trace):
             known = found.get(item.leaf)
             found[item.leaf] = replace(known, cosine=item.cosine, centred=item.centred) if known else item
+    by_question = _by_question(permitted, asked, query, spaces, trace)
     if asked.mode != "blend":
-        return list(found.values())
+        return [*found.values(), *by_question]
     with trace.step("complete the scores"):
-        return meaning.complete(spaces, words.complete(query, list(found.values())))
+        return [*meaning.complete(spaces, words.complete(query, list(found.values()))), *by_question]
+
+
+def _by_question(
+    permitted: Permitted,
+    asked: Completed,
+    query: words.Query,
+    spaces: Sequence[tuple[Asked, Permitted]],
+    trace: Trace,
+) -> list[Candidate]:
+    """Passages by their questions; no step where no base ever had any."""
+    if not any(item.base.has_questions for item in permitted.bases):
+        return []
+    with trace.step("search by questions") as detail:
+        return questions.search(
+            permitted, query, asked.lexemes, spaces, asked.pool, detail, by_words=asked.mode != "embedding"
+        )
 
 
 def _ranked(asked: Completed, candidates: Sequence[Candidate]) -> list[Ranked]:
@@ -173,15 +197,17 @@ def _ranked(asked: Completed, candidates: Sequence[Candidate]) -> list[Ranked]:
 def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
     asked, permitted = found.asked, found.permitted
     # Some more than asked for: copies are dropped, and what ceased to be permitted meanwhile is missing.
-    first = good[: 2 * asked.top_k + 10]
+    first = good[: (2 if not asked.per_document else 6) * asked.top_k + 10]
     loaded = passages.load(permitted, first)
-    kept = passages.without_copies(first, loaded, asked.lexemes, asked.top_k)
+    kept = passages.without_copies(first, loaded, asked.lexemes, asked.top_k, asked.per_document)
     shown = [loaded[item.candidate.passage] for item in kept]
     around = passages.neighbours(permitted, shown, asked.neighbours)
     pictured = passages.pictures(shown)
     word_ranks = blend.ranks([(item.passage, item.words) for item in found.candidates if item.words])
     near_ranks = blend.ranks([(item.passage, item.cosine) for item in found.candidates if item.cosine is not None])
     names = {item.base.pk: (item.base.uid, item.base.name) for item in permitted.bases}
+    asked_as = questions.texts([item.candidate.question for item in kept if item.candidate.question is not None])
+    terms = {item.base.pk: overlay.overlay(item.base.pk, item.base.terms_version) for item in permitted.bases}
     hits = []
     for rank, (item, passage) in enumerate(zip(kept, shown, strict=True), 1):
         parts = {}
@@ -192,6 +218,11 @@ def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
         worth = found.relevance(item)
         before, after = around.get(passage.chunk, ((), ()))
         hit = _hit(rank, item, passage, asked, worth, names[passage.base_id], parts, before, after)
+        hit = replace(
+            hit,
+            question=asked_as.get(item.candidate.question or 0, ""),
+            highlights=passages.highlights(passage.text, asked.lexemes, terms[passage.base_id]),
+        )
         hits.append(_with_pictures(hit, pictured.get(passage.chunk)))
     return hits
 
@@ -241,7 +272,7 @@ def _hit(
         end=passage.end,
         leaf_start=passage.leaf_start,
         leaf_end=passage.leaf_end,
-        highlights=passages.highlights(passage.text, asked.lexemes),
+        highlights=(),
         parts=parts,
         before=before,
         after=after,
@@ -253,6 +284,12 @@ def _hit(
 def _result(found: Found, trace: Trace, hits: list[Hit], below: int) -> RetrievalResult:
     asked, permitted, query = found.asked, found.permitted, found.query
     frequencies = dict(zip(query.lexemes, query.frequencies, strict=True)) if query else {}
+    understood = found.understood
+    fixed = (
+        [{"kind": one.kind, "said": one.said, "meant": one.meant} for one in understood.corrections]
+        if understood
+        else []
+    )
     plans = [step.detail["plan"] for step in trace.steps if "plan" in step.detail]
     return RetrievalResult(
         query=asked.query,
@@ -263,10 +300,14 @@ def _result(found: Found, trace: Trace, hits: list[Hit], below: int) -> Retrieva
         milliseconds=trace.milliseconds,
         base_ids=permitted.base_ids,
         warnings=tuple(trace.warnings),
+        corrections=tuple(fixed),
+        meant=understood.meant if understood and fixed else "",
         trace={
             "query": normalise(asked.query).text,
             "kind": query_kind(asked.query),
             "lexemes": [{"lexeme": lexeme, "chunks": frequencies.get(lexeme, 0)} for lexeme in asked.lexemes],
+            "terms": list(understood.terms) if understood else [],
+            "corrections": fixed,
             "plan": plans,
             "steps": trace.as_json(),
         },

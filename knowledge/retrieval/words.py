@@ -12,8 +12,9 @@ tsvector by binary search; unnesting the whole of it costs fifty times as much.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from math import log, pi
 from typing import Any
@@ -25,6 +26,7 @@ from knowledge import statistics
 from knowledge.retrieval import word_plans
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.permitted import DISABLED_PASSAGES, Permitted
+from knowledge.retrieval.wording import Wording
 from knowledge.statistics import BaseStatistics
 from knowledge.text import tsquery_literal
 
@@ -65,25 +67,33 @@ class Query:
 
     `lexemes` stand in at least one leaf, rarest first; `frequencies` are their leaves over all bases.
     `ideals` is for each base the sum of all idf, those of lexemes that stand nowhere included: BM25's bound.
+    `wordings` are those of bases that search the query in words of their own (terms, corrections).
     """
 
     lexemes: tuple[str, ...]
     frequencies: tuple[int, ...]
     bases: dict[int, BaseStatistics]
     ideals: dict[int, float]
+    wordings: Mapping[int, Wording] = field(default_factory=dict)
 
     def idf(self, base: int, lexeme: str) -> float:
-        return _idf(self.bases[base], lexeme)
+        wording = self.wordings.get(base)
+        weight = 1.0 if wording is None else wording.weights.get(lexeme, 0.0)
+        return weight * _idf(self.bases[base], lexeme) if weight else 0.0
 
 
-def prepare(permitted: Permitted, lexemes: Sequence[str]) -> Query:
-    """Look up the statistics of a query's lexemes: one statement."""
+def prepare(permitted: Permitted, lexemes: Sequence[str], wordings: Mapping[int, Wording] | None = None) -> Query:
+    """Look up the statistics of a query's lexemes: one statement. `lexemes` are those of all wordings together."""
+    wordings = wordings or {}
     found = statistics.read(permitted.base_ids, lexemes)
     bases = {pk: found.get(pk, BaseStatistics()) for pk in permitted.base_ids}
     totals = {lexeme: sum(base.frequencies.get(lexeme, 0) for base in bases.values()) for lexeme in lexemes}
     known = sorted((lexeme for lexeme in totals if totals[lexeme] > 0), key=lambda lexeme: totals[lexeme])
-    ideals = {pk: sum(_idf(base, lexeme) for lexeme in lexemes) for pk, base in bases.items()}
-    return Query(tuple(known), tuple(totals[lexeme] for lexeme in known), bases, ideals)
+    ideals = {
+        pk: wordings[pk].ideal(partial(_idf, base)) if pk in wordings else sum(_idf(base, lexeme) for lexeme in lexemes)
+        for pk, base in bases.items()
+    }
+    return Query(tuple(known), tuple(totals[lexeme] for lexeme in known), bases, ideals, wordings)
 
 
 def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -> list[Candidate]:
@@ -143,8 +153,8 @@ def complete(query: Query, candidates: Sequence[Candidate]) -> list[Candidate]:
         return list(candidates)
     if not query.lexemes:
         return [item if item.words is not None else replace(item, words=0.0, words_share=0.0) for item in candidates]
-    weights, weight_params = _weights(query)
-    score, score_params = _score(query)
+    weights, weight_params = weights_of(query)
+    score, score_params = score_of(query)
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH asked (id, base_id) AS (SELECT * FROM unnest(%s::bigint[], %s::bigint[])), {weights} "  # noqa: S608
@@ -234,7 +244,7 @@ def _is_settled(query: Query, chosen: Chosen, found: Sequence[Candidate], k: int
     return True
 
 
-def _weights(query: Query) -> tuple[str, list[Any]]:
+def weights_of(query: Query) -> tuple[str, list[Any]]:
     """A table of one row a base: what a leaf's length is multiplied with, the ideal score, the idf of each lexeme;
     and one of the bounds by which occurrences are counted."""
     rows = ", ".join(["(%s::bigint, %s::float8, %s::float8, %s::float8[])"] * len(query.bases))
@@ -249,7 +259,7 @@ def _weights(query: Query) -> tuple[str, list[Any]]:
     )
 
 
-def _score(query: Query) -> tuple[str, list[Any]]:
+def score_of(query: Query) -> tuple[str, list[Any]]:
     """BM25 of leaf `c` with weights `w` and bounds `n`. f / (f + n) is written as 1 - n / (n + f), so that f is
     computed once."""
     length = f"({K1 * (1 - B)} + w.slope * c.words)"
@@ -325,8 +335,8 @@ def _ranked(
     head: str, matched: str, params: list[Any], permitted: Permitted, query: Query, k: int, limit: int | None = None
 ) -> tuple[list[Candidate], bool]:
     """Score the leaves of the statement `matched`; whether it gave fewer than `limit`."""
-    weights, weight_params = _weights(query)
-    score, score_params = _score(query)
+    weights, weight_params = weights_of(query)
+    score, score_params = score_of(query)
     sql = f"""
         WITH {head}, {weights}, matched AS MATERIALIZED ({matched})
         SELECT c.id, c.parent_id, c.base_id, {score} / w.ideal AS share, w.ideal, (SELECT count(*) FROM matched)
@@ -340,5 +350,6 @@ def _ranked(
     found = [
         Candidate(leaf, passage, base, words=float(share * ideal), words_share=float(share))
         for leaf, passage, base, share, ideal, _ in rows
+        if share > 0  # a lexeme that only another base asks for
     ]
     return found, limit is None or not rows or rows[0][-1] < limit

@@ -67,6 +67,14 @@ class Terms:
         """Every term and synonym in normal form: what a chunk must hold to be touched by these terms."""
         return tuple(self._lexemes)
 
+    def lexemes_of(self, surface: str) -> tuple[str, ...]:
+        """The lexemes that a word gives, the first term's first."""
+        return self._lexemes[surface]
+
+    def is_head(self, matched: str, lexeme: str) -> bool:
+        """Whether a match is the term itself, not another word for it."""
+        return matched.translate(_BLANKS).replace(" ", "") == lexeme
+
     def matches(self, normal: str) -> Iterator[tuple[int, int, str]]:
         """(start, end, lexeme) of the longest match at each place of a text in normal form."""
         lengths = self._lengths
