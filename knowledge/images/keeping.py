@@ -9,7 +9,7 @@ import json
 import logging
 import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,15 +39,23 @@ class Looked:
     thumbnail: bytes = b""
 
 
-def store(base: KnowledgeBase, document: ParsedDocument) -> tuple[ParsedDocument, list[dict[str, Any]]]:
+def store(
+    base: KnowledgeBase, document: ParsedDocument, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[ParsedDocument, list[dict[str, Any]]]:
     """Keep the bytes of a document's pictures; returns the document without damaged ones, and a row for each other.
 
-    The rows are JSON-ready and belong to `keep`.
+    The rows are JSON-ready and belong to `keep`. `on_progress` is told of each picture that is stored.
     """
     if not document.images:
         return document, []
-    found = _looked_at(document.images)
-    rows = [_stored(base, image, found[image.key]) for image in document.images if found[image.key] is not None]
+    total = len(document.images)
+    on_progress(0, total)
+    found = _looked_at(document.images, lambda done, pictures: on_progress(0, total))
+    rows = []
+    for number, image in enumerate(document.images):
+        on_progress(number, total)
+        if found[image.key] is not None:
+            rows.append(_stored(base, image, found[image.key]))
     damaged = {image.key for image in document.images if found[image.key] is None}
     return _without(document, damaged), rows
 
@@ -92,7 +100,7 @@ def _stored(base: KnowledgeBase, image: Image, looked: Looked | None) -> dict[st
     }
 
 
-def _looked_at(images: Sequence[Image]) -> dict[str, Looked | None]:
+def _looked_at(images: Sequence[Image], on_progress: Callable[[int, int], None]) -> dict[str, Looked | None]:
     """Each picture decoded once, in the sandbox; None for damaged ones. When that fails, their headers must do."""
     try:
         with tempfile.NamedTemporaryFile(prefix="archway-pictures-") as packed:
@@ -100,7 +108,8 @@ def _looked_at(images: Sequence[Image]) -> dict[str, Looked | None]:
                 for image in images:
                     archive.writestr(image.key, image.data)
             packed.flush()
-            answer = parse_file(Source(Path(packed.name), "pictures", "application/zip"), LIMITS, parser=CHILD)
+            source = Source(Path(packed.name), "pictures", "application/zip")
+            answer = parse_file(source, LIMITS, on_progress, parser=CHILD)
         values = {block.image: json.loads(block.text) for block in answer.blocks}
         return {image.key: _looked(values[image.key], answer.images) for image in images}
     except (ParseError, KeyError, ValueError, TypeError, IndexError) as error:

@@ -38,6 +38,7 @@ log = logging.getLogger(__name__)
 
 PIPE_BYTES = 1024 * 1024
 POLL = 0.1  # seconds between looks at the clock and at `should_stop`
+STILL = 1.0  # seconds without a word of the reader after which its last progress is told again, as a sign of life
 START_SECONDS = 60
 STOP_SECONDS = 10
 F_SETPIPE_SZ = 1031
@@ -74,7 +75,8 @@ def parse_file(
 ) -> ParsedDocument:
     """Parse a file in a child process.
 
-    `on_progress(done, total)` is called at most every 0.2 s; `should_stop()` is asked every 0.1 s.
+    `on_progress(done, total)` is called at most every 0.2 s, and after its first time at least every 1.1 s;
+    `should_stop()` is asked every 0.1 s.
     `parser` names another parser as `module:function` (for tests). Raises only `ParseError`: the
     parsers' own codes and `no_text`, `out_of_memory`, `too_slow`, `parser_crashed`, `cancelled`.
     """
@@ -309,6 +311,8 @@ class _Job:
         self._deadline = time.monotonic() + limits.wall_seconds
         self._reader = frames.Reader(limits.result_mb * 1024 * 1024)
         self._images: list[Image] = []
+        self._step: tuple[int, int] | None = None  # of the progress that came last
+        self._heard = time.monotonic()
         self._on_progress = on_progress
         self._should_stop = should_stop
 
@@ -324,6 +328,8 @@ class _Job:
                 return ParseError(TOO_SLOW, code="too_slow")
             if self._should_stop is not None and self._should_stop():
                 return ParseError("Reading this file was cancelled.", code="cancelled")
+            if time.monotonic() - self._heard > STILL:
+                self._tell()  # the reader works, within its limits, though it has nothing to count
             if not ready:
                 continue
             data = os.read(self._pipe, PIPE_BYTES)
@@ -338,11 +344,16 @@ class _Job:
                 log.error("A parser process sent what is no frame of ours")
                 return ParseError(CRASHED, code="parser_crashed")
 
+    def _tell(self) -> None:
+        self._heard = time.monotonic()
+        if self._on_progress is not None and self._step is not None:
+            self._on_progress(*self._step)
+
     def _frame(self, kind: bytes, body: bytes) -> None:
         if kind == frames.PROGRESS:
             value = frames.read_json(body)
-            if self._on_progress is not None:
-                self._on_progress(int(value.get("done", 0)), int(value.get("total", 0)))
+            self._step = int(value.get("done", 0)), int(value.get("total", 0))
+            self._tell()
         elif kind == frames.IMAGE:
             self._images.append(frames.read_image(body))
         elif kind == frames.DOCUMENT:
