@@ -14,6 +14,7 @@ from knowledge import bases
 from knowledge.access import access_base, visible_bases, with_role
 from knowledge.api import serializers as shapes
 from knowledge.models import Grant, KnowledgeBase, Role
+from knowledge.quality import gate
 from portal.kernel.errors import NotFound
 from portal.kernel.models import Department, User
 from portal.kernel.reading import asker, checked
@@ -72,7 +73,10 @@ class BaseViewSet(GenericViewSet[KnowledgeBase]):
     def section(self, request: Request, base: str, section: str) -> Response:
         row = access_base(asker(request), base, Role.OWNER)
         data = checked(shapes.SectionInput(data=request.data))
-        bases.save_settings(asker(request), row, section, data["values"], version=data["version"])
+        outcome = gate.save_settings(asker(request), row, section, data["values"], version=data["version"])
+        if outcome.state != "saved" and outcome.run is not None:
+            # Not saved (yet): the run of the evaluation set tells why, and decides.
+            return Response({"state": outcome.state, "run": outcome.run.uid}, status=status.HTTP_202_ACCEPTED)
         return self._shown(base)
 
     @extend_schema(request=shapes.ReasonInput, responses=shapes.BaseSerializer)

@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from knowledge import model_changes
 from knowledge.access import access_base
 from knowledge.models import ModelChange, Role
+from knowledge.quality import gate
 from portal.kernel.errors import ArchwayError, NotFound
 from portal.kernel.reading import asker, checked
 
@@ -68,8 +69,10 @@ class ModelChangeView(APIView):
     def post(self, request: Request, base: str) -> Response:
         row = access_base(asker(request), base, Role.OWNER)
         data = checked(ModelChangeInput(data=request.data))
-        change = model_changes.start(asker(request), row, data["embedding"], confirmed=data["confirmed"])
-        return Response(ModelChangeSerializer(change).data, status=status.HTTP_202_ACCEPTED)
+        outcome = gate.change_model(asker(request), row, data["embedding"], confirmed=data["confirmed"])
+        if outcome.state != "saved" and outcome.run is not None:
+            return Response({"state": outcome.state, "run": outcome.run.uid}, status=status.HTTP_202_ACCEPTED)
+        return Response(ModelChangeSerializer(model_changes.last(row)).data, status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=None, responses={202: ModelChangeSerializer})
     def delete(self, request: Request, base: str) -> Response:

@@ -34,6 +34,7 @@ def paste(request: PortalRequest, principal: Principal, base: str) -> HttpRespon
     """The form at `/bases/{b}/documents/paste/?folder=`."""
     row = access_base(principal, base, Role.EDITOR)
     start = {"kind": "markdown", "folder": request.GET.get("folder", "").replace("\x00", "")[:800]}
+    start["title"] = request.GET.get("title", "").replace("\x00", "")[:200]
     form = TextForm(request.POST) if request.method == "POST" else TextForm(initial=start)
     if request.method == "POST" and form.is_valid():
         try:

@@ -223,8 +223,8 @@ def column(request: PortalRequest, principal: Principal, base: str) -> HttpRespo
     searched = _searched(request, principal, opened, query, settings, mode, row)
     known = {**row.result, mode: searched.outcome} if row is not None else {mode: searched.outcome}
     context = {
+        **base_frame(opened, "hit-test"),
         "column": _with_ranks([searched], known)[0],
-        "base": opened,
         "scales": SCALES,
         "column_names": _column_names(),
     }

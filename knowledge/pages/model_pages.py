@@ -14,6 +14,7 @@ from knowledge import model_changes
 from knowledge.access import access_base
 from knowledge.models import KnowledgeBase, Role
 from knowledge.pages.frame import keep_problem
+from knowledge.quality import gate
 from portal.gateway.endpoints import visible_endpoints
 from portal.gateway.models import ModelEndpoint
 from portal.kernel.errors import ArchwayError, Conflict, Invalid, NotFound
@@ -67,7 +68,10 @@ def change_model(request: PortalRequest, principal: Principal, base: str) -> Htt
     row = access_base(principal, base, Role.OWNER)
     confirmed = request.POST.get("confirmed") == "on"
     try:
-        model_changes.start(principal, row, request.POST.get("embedding", ""), confirmed=confirmed)
+        outcome = gate.change_model(principal, row, request.POST.get("embedding", ""), confirmed=confirmed)
+        if outcome.state != "saved":
+            say(request, gettext("Not changed yet: the evaluation set is asked first"))
+            return HttpResponseRedirect(f"/bases/{row.uid}/evaluation/{outcome.run.uid if outcome.run else ''}/")
     except (Conflict, Invalid) as error:
         keep_problem(request, error)
     return HttpResponseRedirect(f"/bases/{row.uid}/settings/?section=models")

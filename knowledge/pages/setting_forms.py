@@ -168,10 +168,37 @@ class SearchingForm(forms.Form):
     )  # fmt: skip
 
 
+class QualityForm(forms.Form):
+    """What happens when a change makes the evaluation set worse, and which questions count as unanswered."""
+
+    gate = forms.ChoiceField(
+        label=_("When a change of settings makes the evaluation set worse"), widget=forms.RadioSelect,
+        choices=[
+            ("off", _("Nothing: changes are saved at once")),
+            ("warn", _("Warn: changes are saved, and owners are told")),
+            ("block", _("Block: changes wait until somebody who manages the base saves them anyway")),
+        ],
+        help_text=_("Applies to retrieval, splitting and model."),
+    )  # fmt: skip
+    measure = forms.ChoiceField(
+        label=_("Measure"),
+        choices=[(name, name) for name in ("ndcg@10", "mrr@10", "recall@1", "recall@5", "recall@10")],
+    )
+    tolerance = forms.FloatField(
+        label=_("Tolerance"), min_value=0, max_value=1, widget=forms.NumberInput(attrs={"step": "0.005"}),
+        help_text=_("How much the measure, a mean between 0 and 1, may fall."),
+    )  # fmt: skip
+    unanswered_below = forms.FloatField(
+        label=_("Unanswered below"), min_value=0, max_value=1, widget=forms.NumberInput(attrs={"step": "0.05"}),
+        help_text=_("Questions whose best passage is less relevant than this are listed for writers. 0–1."),
+    )  # fmt: skip
+
+
 SECTION_FORMS: dict[str, type[forms.Form]] = {
     "splitting": SplittingForm,
     "pictures": PicturesForm,
     "searching": SearchingForm,
+    "quality": QualityForm,
 }
 
 

@@ -18,6 +18,7 @@ from knowledge.models import KnowledgeBase, Role
 from knowledge.pages.frame import base_frame
 from knowledge.pages.model_pages import model_context
 from knowledge.pages.setting_forms import SECTION_FORMS, GeneralForm, initial_of
+from knowledge.quality import gate
 from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.models import AuditEntry
@@ -30,6 +31,7 @@ SECTIONS = (
     ("pictures", gettext_lazy("Pictures")),
     ("searching", gettext_lazy("Retrieval")),
     ("models", gettext_lazy("Models")),
+    ("quality", gettext_lazy("Evaluation")),
 )
 
 
@@ -95,16 +97,32 @@ def _save(request: PortalRequest, principal: Principal, base: KnowledgeBase, sec
         return _page(request, principal, base, section, form)
     raw = request.POST.get("version", "")
     try:
-        verbs.save_settings(
+        outcome = gate.save_settings(
             principal, base, section, form.cleaned_data, version=int(raw) if raw.isdecimal() and len(raw) < 9 else 0
         )
-    except Conflict:
+    except Conflict as error:
+        if error.code == "gate_open":
+            form.add_error(None, error.sentence())
+            return _page(request, principal, base, section, form)
         base.refresh_from_db()
         return _page(request, principal, base, section, form, clash=_clash(base, section, form))
     except Invalid as error:
         form.add_error(None, error.sentence())
         return _page(request, principal, base, section, form)
-    return _saved(request, base, section)
+    return gated(request, base, outcome) or _saved(request, base, section)
+
+
+def gated(request: PortalRequest, base: KnowledgeBase, outcome: gate.Outcome) -> HttpResponse | None:
+    """Where a change leads that the gate has not let through or warns of; None when it is simply saved."""
+    if outcome.run is None or (outcome.state == "saved" and not outcome.worse):
+        return None
+    words = {
+        "saved": gettext("Saved, but the evaluation set got worse"),
+        "checking": gettext("Not saved yet: the evaluation set is asked first"),
+        "held": gettext("Not saved: the evaluation set got worse"),
+    }
+    say(request, words[outcome.state])
+    return HttpResponseRedirect(f"/bases/{base.uid}/evaluation/{outcome.run.uid}/")
 
 
 def _saved(request: PortalRequest, base: KnowledgeBase, section: str) -> HttpResponse:

@@ -11,6 +11,7 @@ from knowledge.pages import (
     chunk_urls,
     document_actions,
     document_list,
+    evaluation_urls,
     member_pages,
     model_pages,
     page_pictures,
@@ -74,6 +75,7 @@ urlpatterns = [
     path(f"{_DOCUMENT}images/<str:key>/", reader.image, name="document-image"),
     path(f"{_DOCUMENT}pages/<int:number>.png", page_pictures.page_picture, name="document-page"),
     *chunk_urls.urlpatterns,
+    *evaluation_urls.urlpatterns,
     path(f"{_DOCUMENT}revisions/", revision_pages.revisions, name="document-revisions"),
     path(f"{_DOCUMENT}revisions/<int:number>/compare/", revision_pages.compare_revision, name="revision-compare"),
     *[

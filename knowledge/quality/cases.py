@@ -104,6 +104,36 @@ def _put_targets(case: EvaluationCase, targets: Iterable[Target]) -> None:
 
 
 @transaction.atomic
+def mark(
+    principal: Principal,
+    base: KnowledgeBase,
+    question: str,
+    targets: Sequence[Target],
+    *,
+    origin: EvaluationCase.Origin,
+) -> EvaluationCase:
+    """Add a case, or add to what the case with this question expects; raises `Invalid` as `add` does."""
+    case = EvaluationCase.objects.filter(base=base, digest=digest_of(" ".join(clean(question).split()))).first()
+    if case is None:
+        return add(principal, base, question, targets, origin=origin)
+    there = {(row.document_id, row.snippet) for row in case.targets.all()}
+    fresh = [
+        row for row in targets if (row.document.pk if row.document else None, clean(row.snippet).strip()) not in there
+    ]
+    if fresh:
+        _check(base, case.question, fresh)
+        if len(there) + len(fresh) > MOST_TARGETS:
+            raise Invalid(
+                "Say what is expected: 1 to %(most)s documents or pieces of text.",
+                code="target_missing",
+                most=MOST_TARGETS,
+            )
+        _put_targets(case, fresh)
+        audit.record(principal, "case.expect", case, base_ids=[base.pk], expected=len(there) + len(fresh))
+    return case
+
+
+@transaction.atomic
 def expect(principal: Principal, case: EvaluationCase, targets: Sequence[Target]) -> None:
     """Replace what a case expects. Raises `Invalid` as `add` does."""
     _check(case.base, case.question, targets)

@@ -77,7 +77,7 @@ def import_file(principal: Principal, base: KnowledgeBase, data: bytes, name: st
     Raises `Invalid` (case_file_invalid, case_file_too_large) when nothing of it can be read as rows.
     """
     if len(data) > MOST_BYTES:
-        raise Invalid("The file is larger than %(most)s MB.", code="case_file_too_large", most=MOST_BYTES // 1_000_000)
+        raise too_large()
     problems: list[RowProblem] = []
     wanted: dict[str, tuple[int, str, list[Target]]] = {}
     for number, row in rows_of(data, name):
@@ -126,6 +126,19 @@ def rows_of(data: bytes, name: str) -> Iterator[tuple[int, dict[str, Any] | None
         raise _unreadable() from error
     if head is None or "question" not in head:
         raise _unreadable()
+
+
+def too_large() -> Invalid:
+    """What is said of a file above `MOST_BYTES`."""
+    return Invalid("The file is larger than %(most)s MB.", code="case_file_too_large", most=MOST_BYTES // 1_000_000)
+
+
+def target_of(principal: Principal, base: KnowledgeBase, row: dict[str, Any]) -> Target:
+    """What one row expects, by the names of `FIELDS`. Raises `Invalid` (target_unknown), worded as a row's problem."""
+    try:
+        return _read(principal, base, row)[1]
+    except _Wrong as wrong:
+        raise Invalid(wrong.message, code="target_unknown", name=wrong.name) from wrong
 
 
 def _unreadable() -> Invalid:

@@ -156,6 +156,7 @@ def drop(run: EvaluationRun) -> None:
 def delete(trial: KnowledgeBase) -> None:
     """Delete a trial with all that is in it."""
     KnowledgeBase.objects.filter(pk=trial.pk).update(deleted_at=timezone.now())
+    Document.objects.filter(base=trial, deleted_at__isnull=True).update(deleted_at=timezone.now())
     for document in Document.objects.filter(base=trial):
         documents.purge(None, document)
     trial.delete()

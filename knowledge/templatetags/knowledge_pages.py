@@ -18,3 +18,11 @@ STAGES = {
 def stage_word(stage: str) -> str:
     """The name of a stage of the work, as an attempt keeps it."""
     return str(STAGES.get(stage, stage))
+
+
+@register.filter
+def variant_name(variant: str) -> str:
+    """The name of a variant of an evaluation, in the reader's language where it is one of ours."""
+    from knowledge.pages.evaluation_shown import name_of
+
+    return name_of(variant)

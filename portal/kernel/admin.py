@@ -28,7 +28,8 @@ class WorkspaceAdmin(ScopedAdmin):
     workspace_path = "id"
     list_display = ["name", "members", "created_at"]
     search_fields = ["name"]
-    fields = ["name", "uid", "acl_version", "created_at"]
+    fields = ["name", "uid", "log_queries", "query_log_days", "acl_version", "created_at"]
+    changeable = ("log_queries", "query_log_days")
     addable = True
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -42,7 +43,10 @@ class WorkspaceAdmin(ScopedAdmin):
         return ["name"] if obj is None else self.fields
 
     def apply(self, request: HttpRequest, row: Any, changes: dict[str, Any]) -> None:
-        row.pk = people.create_workspace(asker(request), changes["name"]).pk
+        if row.pk is None:
+            row.pk = people.create_workspace(asker(request), changes["name"]).pk
+        elif changes:
+            people.keep_questions(asker(request), row, keep=row.log_queries, days=row.query_log_days)
 
     @display(description=_("members"), ordering="member_count")
     def members(self, row: Any) -> int:

@@ -21,6 +21,13 @@ def create_workspace(principal: Principal | None, name: str) -> Workspace:
 
 
 @transaction.atomic
+def keep_questions(principal: Principal | None, workspace: Workspace, *, keep: bool, days: int | None) -> None:
+    """Whether people's questions are kept in a workspace, and for how many days (None: as the installation is set)."""
+    Workspace.objects.filter(pk=workspace.pk).update(log_queries=keep, query_log_days=days)
+    audit.record(principal, "workspace.keep_questions", workspace, workspace_id=workspace.pk, keep=keep, days=days)
+
+
+@transaction.atomic
 def create_person(username: str, password: str, *, display_name: str = "", email: str = "", language: str = "") -> User:
     """A new person; the password must pass the installation's rules."""
     if User.objects.filter(username__iexact=username).exists():

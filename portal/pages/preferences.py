@@ -21,7 +21,7 @@ from portal.kernel.pages import say, signed_in
 from portal.kernel.principal import Principal
 from portal.pages.choices import keep_language, keep_theme
 
-FIELDS = ("language", "theme", "letter_keys", "mail_notices")
+FIELDS = ("language", "theme", "letter_keys", "mail_notices", "question_log")
 
 
 class PreferencesForm(forms.Form):
@@ -43,6 +43,13 @@ class PreferencesForm(forms.Form):
         help_text=gettext_lazy("Press ? on any page to see them."),
     )
     mail_notices = forms.BooleanField(label=gettext_lazy("Also send notifications by e-mail"), required=False)
+    question_log = forms.ChoiceField(
+        label=gettext_lazy("What I ask"),
+        choices=User.QuestionLog.choices,
+        required=False,
+        widget=forms.RadioSelect,
+        help_text=gettext_lazy("Takes effect from the next question; what is kept is deleted after a while."),
+    )
 
     def __init__(self, person: User, data: Any = None) -> None:
         language = person.language or get_language() or "en"
@@ -71,7 +78,7 @@ def preferences(request: PortalRequest, principal: Principal) -> HttpResponse:
     form = PreferencesForm(person, request.POST)
     if not form.is_valid():
         return _page(request, form, NewPasswordForm(person), status=422)
-    saved = form.cleaned_data
+    saved = {**form.cleaned_data, "question_log": form.cleaned_data["question_log"] or person.question_log}
     User.objects.filter(pk=person.pk).update(**saved)
     response = HttpResponseRedirect("/account/preferences/")
     keep_language(response, saved["language"])
