@@ -151,7 +151,7 @@ async def _begin(principal: Principal, record: QueryRecord, language: str) -> No
     try:
         prepared = await sync_to_async(records.claim)(principal, record)
     except ArchwayError as error:
-        gone = Answer("model_opt", State.FAILED, code=error.code, message=error.sentence())
+        gone = Answer("direct", State.FAILED, code=error.code, message=error.sentence())
         await sync_to_async(records.finish)(record, gone)
         return
     if prepared is None:

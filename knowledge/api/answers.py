@@ -44,7 +44,7 @@ class AskInput(shapes.SearchInput):
     processing = serializers.ChoiceField(choices=PROCESSINGS, required=False, allow_null=True, default=None)
     endpoint = serializers.CharField(max_length=40, required=False, allow_blank=True, default="")
     rewrite = serializers.BooleanField(required=False, allow_null=True, default=None)
-    history = ExchangeInput(many=True, required=False, default=list, max_length=20)
+    history = serializers.ListField(child=ExchangeInput(), required=False, default=list, max_length=20)
     stream = serializers.BooleanField(required=False, default=False)
 
 

@@ -1,4 +1,4 @@
-"""The ask page: questions over the bases that the asker sees, direct answers with citations, threads."""
+"""The ask page: questions over the bases that the asker sees, answers with citations, threads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from django.shortcuts import render
 from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from knowledge import asking, threads
+from knowledge import threads
 from knowledge.access import searchable_documents, visible_bases
+from knowledge.answering import preparing, records, writing
+from knowledge.answering.contract import PROCESSINGS, Answer, AnswerRequest, Prepared, Processing, State
 from knowledge.models import Chunk, KnowledgeBase, QueryRecord
 from knowledge.pages import passages
 from knowledge.pages.search_settings import SearchSettings
-from knowledge.retrieval.contract import RetrievalResult
+from knowledge.pages.written import Written, written
+from portal.gateway.endpoints import visible_endpoints
+from portal.gateway.models import ModelEndpoint
 from portal.kernel.errors import NotFound
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.models import json_safe, new_uid
@@ -44,7 +48,7 @@ class Question(forms.Form):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Shown:
     """One turn as it is shown. `uid` is empty for an answer that is not kept; `key` names it within the page."""
 
     uid: str
@@ -59,6 +63,8 @@ class Answer:
     helpful: bool | None
     record: QueryRecord | None
     copy_text: str
+    written: Written | None = None
+    searched_for: str = ""
 
     @property
     def retrieved(self) -> int:
@@ -90,7 +96,12 @@ def ask(request: PortalRequest, principal: Principal) -> HttpResponse:
     if request.method == "POST" or _asks_at_once(request):
         form = Question({"q": data.get("q", "").replace("\x00", "")})
         if form.is_valid():
-            return _answered(request, principal, scope, settings, form.cleaned_data["q"], thread)
+            asked = AnswerRequest(
+                retrieval=settings.request(form.cleaned_data["q"], scope.chosen),
+                processing=_processing(data.get("processing", "")),
+                history=records.earlier(threads.turns(principal, thread)) if thread else (),
+            )
+            return _answered(request, principal, scope, settings, asked, thread)
     else:
         form = Question(initial={"q": data.get("q", "")[:LONGEST]})
     return _page(request, principal, form, scope, settings, thread)
@@ -148,36 +159,58 @@ def _asks_at_once(request: HttpRequest) -> bool:
     return not ahead and request.headers.get("Sec-Fetch-Site", "none") in {"none", "same-origin"}
 
 
+def _processing(value: str) -> Processing | None:
+    return next((known for known in PROCESSINGS if known == value), None)
+
+
 def _answered(
     request: PortalRequest,
     principal: Principal,
     scope: Scope,
     settings: SearchSettings,
-    query: str,
+    asked: AnswerRequest,
     thread: str,
 ) -> HttpResponse:
     uid = thread or new_uid()
-    result, record = asking.ask(principal, settings.request(query, scope.chosen), kind=QueryRecord.Kind.ASK, thread=uid)
+    prepared = preparing.prepare(principal, asked)
+    record, answer = _kept(principal, asked, prepared, uid, live=is_htmx(request))
     kept = uid if record is not None else thread
     query_string = settings.encoded(scope.chosen)
     address = f"/ask/{kept}/" + (f"?{query_string}" if query_string else "") if kept else ""
     if not is_htmx(request):
         if record is not None:
             return HttpResponseRedirect(f"{address}#m_{record.uid}")
-        answer = _unkept(request, principal, result)
-        return _page(request, principal, Question(), scope, settings, thread, unkept=answer)
-    answer = _answer(request, principal, record) if record is not None else _unkept(request, principal, result)
+        unkept = _unkept(request, principal, prepared, answer)
+        return _page(request, principal, Question(), scope, settings, thread, unkept=unkept)
     context = {
-        "answer": answer,
+        "answer": answer_of(request, principal, record)
+        if record is not None
+        else _unkept(request, principal, prepared, answer),
         "thread": kept,
         "threads": threads.threads(principal),
-        "title": threads.title(principal, kept) if kept else query,
+        "title": threads.title(principal, kept) if kept else prepared.question,
         "arrived": True,
     }
     response = render(request, "knowledge/ask_arrived.html", context)
     if address:
         response.headers["HX-Push-Url"] = address
     return response
+
+
+def _kept(
+    principal: Principal, asked: AnswerRequest, prepared: Prepared, thread: str, *, live: bool
+) -> tuple[QueryRecord | None, Answer | None]:
+    """The record of the question; with scripts a model's answer is written while the page follows it."""
+    kind = QueryRecord.Kind.ASK
+    if live and prepared.asks_model:
+        record = records.keep(principal, asked, prepared, kind=kind, thread=thread, state=State.WAITING)
+        if record is not None:
+            return record, None
+    direct = prepared.processing == "direct"
+    answer = writing.without_model(prepared) if direct else writing.whole(prepared)
+    # Notes on why the passages answer are worth keeping; plain passages are in the result already.
+    told = answer if not direct or answer.warnings or answer.searched_for else None
+    return records.keep(principal, asked, prepared, kind=kind, thread=thread, state=answer.state, answer=told), answer
 
 
 def _page(
@@ -187,10 +220,10 @@ def _page(
     scope: Scope,
     settings: SearchSettings,
     thread: str,
-    unkept: Answer | None = None,
+    unkept: Shown | None = None,
 ) -> HttpResponse:
     turns = threads.turns(principal, thread) if thread else []
-    answers = [_answer(request, principal, turn.record) if turn.readable else _hidden(turn.record) for turn in turns]
+    answers = [answer_of(request, principal, turn.record) if turn.readable else _hidden(turn.record) for turn in turns]
     if unkept is not None:
         answers.append(unkept)
     listed = threads.threads(principal)
@@ -208,6 +241,8 @@ def _page(
         "examples": _examples(principal, scope) if not answers else [],
         "undo": request.session.pop(_UNDO, None),
         "longest": LONGEST,
+        "chooses": visible_endpoints(principal, ModelEndpoint.Kind.CHAT).exists(),
+        "processing": request.GET.get("processing", ""),
     }
     return render(request, "knowledge/ask.html", context, status=422 if form.errors else 200)
 
@@ -232,45 +267,69 @@ def _still_visible(principal: Principal, uids: Sequence[str]) -> list[str]:
     return [uid for uid in uids if uid in known]
 
 
-def _answer(request: HttpRequest, principal: Principal, record: QueryRecord) -> Answer:
-    return _shown(request, principal, record.result, record.query, record)
+def answer_of(request: HttpRequest, principal: Principal, record: QueryRecord) -> Shown:
+    """A kept answer as it is shown to its person, who may still read it."""
+    return _shown(request, principal, record.result, record.query, record.answer, record.answering, record)
 
 
-def _unkept(request: HttpRequest, principal: Principal, result: RetrievalResult) -> Answer:
-    return _shown(request, principal, json_safe(result.as_json()), result.query, None)
+def _unkept(request: HttpRequest, principal: Principal, prepared: Prepared, answer: Answer | None) -> Shown:
+    result, given = json_safe(prepared.result.as_json()), answer.as_json() if answer else {}
+    state = given.get("state", "") if given.get("processing") == "model_opt" else ""
+    return _shown(request, principal, result, prepared.question, given, state, None)
 
 
 def _shown(
-    request: HttpRequest, principal: Principal, outcome: dict[str, Any], query: str, record: QueryRecord | None
-) -> Answer:
+    request: HttpRequest,
+    principal: Principal,
+    outcome: dict[str, Any],
+    query: str,
+    answer: dict[str, Any],
+    state: str,
+    record: QueryRecord | None,
+) -> Shown:
     hits = outcome["hits"]
     cards = passages.cards(principal, hits, EXCERPT)
-    number = passages.cited(hits)
-    return Answer(
+    by_model = state if answer.get("processing", "model_opt") == "model_opt" else ""
+    if by_model:
+        named = set(answer.get("citations") or ())
+        cited = [card for card in cards if card.hit["rank"] in named]
+        others = [card for card in cards if card.hit["rank"] not in named]
+    else:
+        number = passages.cited(hits)
+        cited, others = cards[:number], cards[number:]
+    text = written(answer, by_model, cards)
+    told = [*outcome["warnings"], *answer.get("warnings", ())]
+    # That text went out stands beside the model's name: said with each answer, a warning would be read no more.
+    warnings = [gettext(str(warning["message"])) for warning in told if warning["code"] != "text_left_house"]
+    if state == State.FAILED and answer.get("message"):
+        warnings.append(str(answer["message"]))
+    return Shown(
         uid=record.uid if record else "",
         key=record.uid if record else new_uid(),
         query=query,
         readable=True,
-        cited=cards[:number],
-        others=cards[number:],
+        cited=cited,
+        others=others,
         searched=outcome["searched"],
         below_threshold=outcome["below_threshold"],
-        warnings=[gettext(str(warning["message"])) for warning in outcome["warnings"]],
+        warnings=warnings,
         helpful=record.helpful if record else None,
         record=record,
-        copy_text=_as_text(request, query, cards[:number]),
+        copy_text=_as_text(request, query, cited, text.text if text else None),
+        written=text,
+        searched_for=str(answer.get("searched_for", "")),
     )
 
 
-def _hidden(record: QueryRecord) -> Answer:
+def _hidden(record: QueryRecord) -> Shown:
     """A question whose sources are out of sight: nothing of its answer is handed on."""
-    return Answer(record.uid, record.uid, record.query, False, [], [], 0, 0, [], None, record, "")
+    return Shown(record.uid, record.uid, record.query, False, [], [], 0, 0, [], None, record, "")
 
 
-def _as_text(request: HttpRequest, query: str, cards: Sequence[passages.Card]) -> str:
-    """What the copy button takes: each passage with its number, and the sources with their addresses below."""
+def _as_text(request: HttpRequest, query: str, cards: Sequence[passages.Card], answer: str | None = None) -> str:
+    """What the copy button takes: the answer, or each passage with its number, and the sources with their addresses."""
     open_cards = [card for card in cards if card.available]
-    texts = [f"[{card.hit['rank']}] {card.hit['text']}" for card in open_cards]
+    texts = [answer] if answer else [f"[{card.hit['rank']}] {card.hit['text']}" for card in open_cards]
     sources = [
         f"[{card.hit['rank']}] {card.hit['document_name']}"
         + (f" › {card.place}" if card.place else "")

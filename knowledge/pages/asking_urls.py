@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from knowledge.pages import ask, hit_test
+from knowledge.pages import answers, ask, hit_test
 
 urlpatterns = [
     path("bases/<str:base>/hit-test/", hit_test.hit_test, name="hit-test"),
@@ -14,5 +14,8 @@ urlpatterns = [
     path("ask/<str:thread>/", ask.saved_thread, name="thread"),
     path("ask/<str:thread>/delete/", ask.delete, name="thread-delete"),
     path("ask/<str:thread>/restore/", ask.restore, name="thread-restore"),
+    path("ask/<str:thread>/<str:record>/", answers.turn, name="thread-turn"),
+    path("ask/<str:thread>/<str:record>/events/", answers.events, name="thread-events"),
+    path("ask/<str:thread>/<str:record>/stop/", answers.stop, name="thread-stop"),
     path("ask/<str:thread>/<str:record>/rate/", ask.rate, name="thread-rate"),
 ]

@@ -28,7 +28,7 @@ _CELL_END = re.compile(r"(?<!\\)\|")
 _TAGS = {
     "h2", "h3", "h4", "h5", "h6", "p", "br", "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "pre",
     "code", "blockquote", "figure", "figcaption", "img", "mark", "aside", "div", "span", "hr",
-    "a",
+    "a", "strong", "em",
 }  # fmt: skip
 _ATTRIBUTES = {
     "*": {"id", "class", "tabindex"},
@@ -36,7 +36,7 @@ _ATTRIBUTES = {
     "ol": {"start"},
     "th": {"scope"},
     "img": {"src", "alt", "loading"},
-    "a": {"href"},
+    "a": {"href", "aria-label"},
     "span": {"lang"},
 }
 

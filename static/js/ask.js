@@ -1,4 +1,5 @@
 // Ask: Enter sends, drafts survive a reload, the answer arrives without one, ratings show at once.
+import { follow, followed, stopFollowing } from "./answers.js";
 import { copyAddress } from "./passages.js";
 import { announce, csrf, fill } from "./text.js";
 import { toast } from "./toast.js";
@@ -67,20 +68,41 @@ function arrived() {
   const turn = turns.querySelector("[data-arrived]");
   if (!turn) return;
   turn.removeAttribute("data-arrived");
-  const number = Number(turn.dataset.citations);
-  announce(number ? fill(form.dataset.ready, { n: number }) : form.dataset.none);
   document.getElementById("ask-empty")?.remove();
+  if (turn.querySelector("[data-follow]")) write(turn);
+  else ready(turn);
   fold();
   copyAddress();
 }
 
+function ready(turn) {
+  const number = Number(turn.dataset.citations);
+  announce(number ? fill(form.dataset.ready, { n: number }) : form.dataset.none);
+}
+
+// An answer that a model writes: the button stops it until it has ended.
+async function write(turn) {
+  announce(form.dataset.answering);
+  send.hidden = true;
+  stop.hidden = false;
+  const ended = await follow(turn);
+  if (!followed()) {
+    send.hidden = false;
+    stop.hidden = true;
+  }
+  if (ended) ready(ended);
+  copyAddress();
+}
+
 if (form) {
+  turns.querySelectorAll("[data-follow]").forEach((box) => write(box.closest("[data-turn]")));
   takeDraft();
   box.addEventListener("input", keepDraft);
   box.addEventListener("keydown", (event) => {
     // An input method's Enter chooses a word: it never sends.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     event.preventDefault();
+    if (followed()) return;
     if (!event.ctrlKey && !event.metaKey && box.value.trim()) form.requestSubmit(send);
   });
   // Wiped before the answer is swapped in: only now is it known that the question has arrived.
@@ -118,7 +140,7 @@ if (form) {
     announce(form.dataset.stopped);
     box.focus();
   });
-  stop.addEventListener("click", () => form.dispatchEvent(new CustomEvent("htmx:abort")));
+  stop.addEventListener("click", () => (pending ? form.dispatchEvent(new CustomEvent("htmx:abort")) : stopFollowing()));
   document.addEventListener("htmx:afterSettle", arrived);
 
   form.addEventListener("change", (event) => {
