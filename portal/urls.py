@@ -13,6 +13,7 @@ handler500 = "portal.pages.errors.broken"
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("portal.api.urls")),
+    path("v1/", include("portal.openai_api.urls")),
     path("", include("portal.pages.urls")),
     path("", include("knowledge.pages.urls")),
     path("", include("knowledge.pages.asking_urls")),

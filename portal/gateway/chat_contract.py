@@ -32,6 +32,8 @@ class ChatRequest:
     json_schema: Mapping[str, Any] | None = None
     # "json_object" for any JSON; `json_schema` says more.
     json_object: bool = False
+    # Other parameters in OpenAI's words (seed, reasoning_effort, …); providers that do not know one are not sent it.
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

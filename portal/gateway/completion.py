@@ -108,6 +108,7 @@ class Completion:
         request = self._request
         given: dict[str, Any] = {
             **checked_parameters(endpoint.parameters),
+            **request.options,
             "model": litellm_name(endpoint),
             "messages": [dict(message) for message in request.messages],
             "max_tokens": self._longest(endpoint),

@@ -7,6 +7,7 @@ import ipaddress
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from django.conf import settings
 from redis.exceptions import RedisError
@@ -29,15 +30,24 @@ if used + earlier * inside >= limit then
   local wait
   if used >= limit then wait = window - (now % window)
   else wait = (inside - (limit - used - 1) / earlier) * window end
-  return math.floor(wait) + 1
+  return {math.floor(wait) + 1, 0}
 end
 redis.call('INCR', current)
 redis.call('EXPIRE', current, window * 2)
-return 0
+return {0, math.max(0, math.floor(limit - used - 1 - earlier * inside))}
 """
 
 
-def hit(name: str, subject: str, limit: int, window: int = 60) -> None:
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left after a request that passed: of `limit` requests a window, `remaining`, all again in `seconds`."""
+
+    limit: int
+    remaining: int
+    seconds: int
+
+
+def hit(name: str, subject: str, limit: int, window: int = 60) -> Room:
     """Count one request of `subject`; raises `TooMany` (with seconds to wait) above `limit` a window.
 
     The subject is hashed: limits must not become a list of addresses. With Redis away the request
@@ -45,12 +55,14 @@ def hit(name: str, subject: str, limit: int, window: int = 60) -> None:
     """
     digest = hashlib.blake2s(subject.encode(), digest_size=12).hexdigest()
     try:
-        wait = int(client().eval(_SCRIPT, 1, f"limit:{name}:{digest}", str(time.time()), str(window), str(limit)))
+        answer = client().eval(_SCRIPT, 1, f"limit:{name}:{digest}", str(time.time()), str(window), str(limit))
     except (RedisError, OSError) as error:
         logger.warning("rate limiter is away: %s", type(error).__name__)
-        return
+        return Room(limit, limit, 0)
+    wait, remaining = (int(number) for number in answer)
     if wait:
         raise TooMany("Too many requests; try again in %(seconds)s seconds.", retry_after=wait, seconds=wait)
+    return Room(limit, remaining, window if remaining < limit else 0)
 
 
 def hit_address(name: str, address: str, limit: int, window: int = 60) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
-from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import DataError
 from django.http import Http404
@@ -17,11 +16,12 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.kernel import keys, limits
+from portal.kernel import keys
 from portal.kernel.errors import ArchwayError, Denied, Invalid, NotFound, TooLarge, TooMany, Unauthenticated
+from portal.kernel.key_door import admit
 from portal.kernel.middleware import PortalRequest, problem_body, unreadable
-from portal.kernel.models import ApiKey, User
-from portal.kernel.principal import Principal, for_key
+from portal.kernel.models import User
+from portal.kernel.principal import Principal
 
 if TYPE_CHECKING:
     # At run time this import would ask for the very settings that name this module.
@@ -42,14 +42,8 @@ class PrincipalAuthentication(BaseAuthentication):
             request.META.get("HTTP_AUTHORIZATION", ""), request.META.get("HTTP_X_API_KEY", "")
         )
         if secret:
-            try:
-                key: ApiKey = keys.authenticate(secret)
-            except Unauthenticated:
-                limits.hit_address("address", django_request.address, settings.ARCHWAY["RATE_PER_ADDRESS"])
-                raise
-            principal = for_key(key)
-            limits.hit("key", str(key.pk), key.per_minute)
-            return key.owner, principal
+            admitted = admit(secret, django_request.address)
+            return admitted.key.owner, admitted.principal
         if django_request.principal_error:
             raise django_request.principal_error
         if django_request.principal is None:
