@@ -47,7 +47,7 @@ class Searching(_Section):
     mode: Literal["blend", "keywords", "embedding"] = "blend"
     top_k: int = Field(default=5, ge=1, le=50)
     threshold: float = Field(default=0.0, ge=0, le=1)
-    weight: float = Field(default=0.5, ge=0, le=1)
+    weight: float = Field(default=0.6, ge=0, le=1)
     fusion: Literal["convex", "rrf"] = "convex"
     neighbours: int = Field(default=0, ge=0, le=3)
     # At most so many passages of one document; 0: no limit.

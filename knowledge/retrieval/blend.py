@@ -11,7 +11,7 @@ from knowledge.text import QueryKind
 
 RRF_K = 60
 # What is added to the share of meaning for each kind of query (measured: docs/quality.md).
-SHIFT: dict[QueryKind, float] = {"identifier": -0.35, "short": 0.0, "sentence": 0.0}
+SHIFT: dict[QueryKind, float] = {"identifier": -0.45, "short": 0.0, "sentence": 0.0}
 
 
 @dataclass(frozen=True, slots=True)

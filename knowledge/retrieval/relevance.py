@@ -1,9 +1,10 @@
 """What a score is worth: `relevance`, 0 to 1, comparable between queries, modes and bases.
 
-A logistic of two absolute measures: the centred cosine, and BM25 as a share of the query's best
-possible. Its constants say how likely a passage with these two answers its question; they are fitted
-per embedding space by `tests/bench/calibrate.py` on questions with an answer in the corpus and
-on questions asked of another set's corpus, which have none.
+A logistic of each absolute measure: of the centred cosine, and of BM25 as a share of the query's best
+possible. It says how likely a passage with that measure answers its question; in a blend a passage is
+worth what the better of both says: a code that stands in it word for word is found however its vector
+lies. The constants are fitted per embedding space by `tests/bench/calibrate.py` on questions with an
+answer in the corpus and on questions asked of another set's corpus, which have none.
 """
 
 from __future__ import annotations
@@ -17,30 +18,26 @@ from knowledge.retrieval.contract import Mode
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
-    """1 / (1 + exp(-(bias + cosine · centred cosine + words · BM25 share)))"""
+    """1 / (1 + exp(-(bias + slope · measure)))"""
 
     bias: float
-    cosine: float
-    words: float
+    slope: float
 
-    def __call__(self, cosine: float, words: float) -> float:
-        return 1 / (1 + exp(-(self.bias + self.cosine * cosine + self.words * words)))
+    def __call__(self, measure: float) -> float:
+        return 1 / (1 + exp(-(self.bias + self.slope * measure)))
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The logistic of each mode: both measures, or the one that the mode has."""
+    """`words` judges the BM25 share, `meaning` the centred cosine."""
 
-    blend: Logistic
-    keywords: Logistic
-    embedding: Logistic
+    words: Logistic
+    meaning: Logistic
 
 
 # Made by `tests/bench/calibrate.py FOLDER --questions 60` on twelve sets, for the built-in model; docs/quality.md has
-# the AUC and the rates of false answers. At 0.5 about one question in a hundred that has no answer still gets one.
-_DEFAULT = Calibration(
-    blend=Logistic(-4.95, 9.15, 1.31), keywords=Logistic(-2.85, 0.0, 10.37), embedding=Logistic(-5.32, 9.49, 0.0)
-)
+# the AUC and the rates of false answers.
+_DEFAULT = Calibration(words=Logistic(-2.85, 10.38), meaning=Logistic(-6.08, 11.25))
 # By the beginning of a space's key.
 _BY_SPACE: dict[str, Calibration] = {}
 
@@ -56,9 +53,10 @@ def calibration(space_key: str | None) -> Calibration:
 def relevance(candidate: Candidate, mode: Mode, space_key: str | None) -> float:
     """How likely the candidate answers, by what is known of it: without a cosine, by its words alone."""
     known = calibration(space_key)
-    words = candidate.words_share or 0.0
+    by_words = known.words(candidate.words_share or 0.0)
+    by_meaning = known.meaning(candidate.centred or 0.0)
     if mode == "embedding":
-        return known.embedding(candidate.centred or 0.0, 0.0)
+        return by_meaning
     if mode == "keywords" or candidate.centred is None:
-        return known.keywords(0.0, words)
-    return known.blend(candidate.centred, words)
+        return by_words
+    return max(by_words, by_meaning)

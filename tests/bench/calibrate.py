@@ -5,9 +5,9 @@
 FOLDER holds one folder per set; their corpora must be ingested (`manage.py evaluate FOLDER/SET`).
 Answerable: a set's own questions, the best passage of each mode, labelled by the set's judgements.
 Unanswerable: questions of the other sets asked of this corpus (not of sets that share a source), all
-labelled 0. Each set and each class weighs the same. The logistic is fitted by Newton's method with a
-small ridge; the AUC and the rates are those of sets left out of the fit (two halves, by turns), the
-constants printed are those of all sets.
+labelled 0. Each set and each class weighs the same. A logistic of each measure is fitted by Newton's
+method with a small ridge, and a blend takes the better of both; the AUC and the rates are those of sets
+left out of the fit (two halves, by turns), the constants printed are those of all sets.
 """
 
 # ruff: noqa: E402  (Django is set up first)
@@ -37,12 +37,8 @@ from knowledge.retrieval.trace import Trace
 
 Matrix = NDArray[np.float64]
 RIDGE = 1e-3
-# Which measures a mode has: centred cosine, BM25 share.
-COLUMNS: dict[Mode, tuple[bool, bool]] = {
-    "blend": (True, True),
-    "keywords": (False, True),
-    "embedding": (True, False),
-}
+# The measures of an example: centred cosine, BM25 share.
+COSINE, WORDS = 0, 1
 
 
 @dataclass(frozen=True)
@@ -87,29 +83,29 @@ def spread(rows: list[dict[str, str]], most: int) -> list[dict[str, str]]:
     return rows[:: max(1, len(rows) // most)][:most]
 
 
-def fit(found: list[Example], mode: Mode) -> Matrix:
-    """(bias, cosine, words) of the logistic; a measure that the mode lacks gets 0."""
-    columns = [0, *(place + 1 for place, has in enumerate(COLUMNS[mode]) if has)]
-    inputs = np.array([[1.0, item.cosine, item.words] for item in found])[:, columns]
+def measures(found: list[Example]) -> Matrix:
+    return np.array([[item.cosine, item.words] for item in found])
+
+
+def fit(found: list[Example], measure: int) -> Matrix:
+    """(bias, slope) of the logistic of one measure."""
+    inputs = np.stack([np.ones(len(found)), measures(found)[:, measure]], axis=1)
     labels = np.array([float(item.answers) for item in found])
     groups: dict[tuple[str, bool], int] = {}
     for item in found:
         groups[item.corpus, item.answerable] = groups.get((item.corpus, item.answerable), 0) + 1
     weights = np.array([1 / groups[item.corpus, item.answerable] for item in found])
-    constants = np.zeros(len(columns))
+    constants = np.zeros(2)
     for _ in range(50):
         chance = 1 / (1 + np.exp(-inputs @ constants))
         slope = inputs.T @ (weights * (labels - chance)) - RIDGE * constants
-        curve = (inputs * (weights * chance * (1 - chance))[:, None]).T @ inputs + RIDGE * np.eye(len(columns))
+        curve = (inputs * (weights * chance * (1 - chance))[:, None]).T @ inputs + RIDGE * np.eye(2)
         constants = constants + np.linalg.solve(curve, slope)
-    whole = np.zeros(3)
-    whole[columns] = constants
-    return whole
+    return constants
 
 
-def predict(constants: Matrix, found: list[Example]) -> Matrix:
-    inputs = np.array([[1.0, item.cosine, item.words] for item in found])
-    return np.asarray(1 / (1 + np.exp(-inputs @ constants)))
+def predict(constants: Matrix, found: list[Example], measure: int) -> Matrix:
+    return np.asarray(1 / (1 + np.exp(-(constants[0] + constants[1] * measures(found)[:, measure]))))
 
 
 def area(scores: Matrix, labels: NDArray[np.bool_]) -> float:
@@ -120,31 +116,30 @@ def area(scores: Matrix, labels: NDArray[np.bool_]) -> float:
     return float((order[labels].sum() - positives * (positives + 1) / 2) / max(positives * negatives, 1))
 
 
-def held_out(found: list[Example], mode: Mode) -> Matrix:
-    """Each example's relevance by constants fitted on the other half of the sets."""
+def held_out(found: list[Example], fitted_on: list[Example], measure: int) -> Matrix:
+    """Each example's chance by constants fitted on the other half of the sets."""
     names = sorted({item.corpus for item in found})
     result = np.zeros(len(found))
     for half in (0, 1):
         tested = {name for place, name in enumerate(names) if place % 2 == half}
-        constants = fit([item for item in found if item.corpus not in tested], mode)
+        constants = fit([item for item in fitted_on if item.corpus not in tested], measure)
         places = [place for place, item in enumerate(found) if item.corpus in tested]
-        result[places] = predict(constants, [found[place] for place in places])
+        result[places] = predict(constants, [found[place] for place in places], measure)
     return result
 
 
-def report(found: list[Example], mode: Mode) -> None:
-    scores = held_out(found, mode)
+def report(mode: Mode, found: list[Example], scores: Matrix, constants: str) -> None:
     answers = np.array([item.answers for item in found])
     answerable = np.array([item.answerable for item in found])
     right = answers & answerable
     contest = right | ~answerable
     at_half = scores >= 0.5
-    constants = fit(found, mode)
     print(
-        f"{mode:<10} Logistic({constants[0]:.2f}, {constants[1]:.2f}, {constants[2]:.2f})  "
+        f"{mode:<10} {constants}  "
         f"AUC right answer against unanswerable {area(scores[contest], right[contest]):.3f}, "
         f"against every wrong first passage {area(scores, answers):.3f}; at 0.5: "
-        f"false answers {at_half[~answerable].mean():.3f}, right answers kept {at_half[right].mean():.3f}"
+        f"false answers {at_half[~answerable].mean():.3f}, right answers kept {at_half[right].mean():.3f}",
+        flush=True,
     )
 
 
@@ -156,9 +151,17 @@ def main() -> None:
     options = arguments.parse_args()
     names = options.sets or sorted(path.parent.name for path in options.folder.glob("*/corpus.jsonl"))
     sets = [read_set(options.folder / name) for name in names]
-    for mode in MODES:
-        found = [example for chosen in sets for example in examples(chosen, sets, mode, options.questions)]
-        report(found, mode)
+    found: dict[Mode, list[Example]] = {
+        mode: [example for chosen in sets for example in examples(chosen, sets, mode, options.questions)]
+        for mode in MODES
+    }
+    own: dict[Mode, int] = {"keywords": WORDS, "embedding": COSINE}
+    for mode, measure in own.items():
+        constants = fit(found[mode], measure)
+        scores = held_out(found[mode], found[mode], measure)
+        report(mode, found[mode], scores, f"Logistic({constants[0]:.2f}, {constants[1]:.2f})")
+    both = [held_out(found["blend"], found[mode], measure) for mode, measure in own.items()]
+    report("blend", found["blend"], np.maximum(*both), "the better of both")
 
 
 if __name__ == "__main__":
