@@ -145,7 +145,7 @@ def of_base(base: KnowledgeBase) -> QuerySet[ChunkQuestion]:
 def checked(text: str) -> str:
     """A question as it is kept. Raises `Invalid` (question_invalid)."""
     cleaned = " ".join(clean(text).split())
-    if not digest_of(cleaned) or not cleaned or len(cleaned) > LONGEST:
+    if len(cleaned) > LONGEST or not tokenise(cleaned):
         raise Invalid("A question has 1 to %(n)s characters.", code="question_invalid", n=LONGEST)
     return cleaned
 

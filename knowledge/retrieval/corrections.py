@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.db import connection
 
 from knowledge import statistics
+from knowledge.retrieval.contract import Hit
 from knowledge.retrieval.permitted import SearchedBase
 from knowledge.terms import overlay
 from knowledge.text import is_code, pinyin, tokenise
@@ -65,6 +66,16 @@ def put_right(query: str, found: Iterable[Correction]) -> str:
     for one in found:
         query = query.replace(one.said, one.meant, 1)
     return query
+
+
+def in_words(found: Iterable[Correction], hits: Iterable[Hit]) -> list[Correction]:
+    """The same with words as the hits write them: lexemes are stems, and nobody reads those."""
+    shown: dict[str, str] = {}
+    for hit in hits:
+        for start, end in hit.highlights:
+            word = hit.text[start:end]
+            shown.setdefault(stem(word.casefold()), word.casefold())
+    return [replace(one, meant=shown.get(one.meant, one.meant)) if one.kind == "typo" else one for one in found]
 
 
 # -- mistyped Latin words ---------------------------------------------------------------------------

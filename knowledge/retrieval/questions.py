@@ -109,7 +109,11 @@ def _with_questions(query: Query, lexemes: Sequence[str], base_ids: list[int]) -
     }
     order = {lexeme: sum(base.frequencies.get(lexeme, 0) for base in bases.values()) for lexeme in lexemes}
     held = sorted((lexeme for lexeme in order if order[lexeme]), key=lambda lexeme: order[lexeme])
-    return Query(tuple(held), tuple(order[lexeme] for lexeme in held), bases, query.ideals, query.wordings)
+    whole = Query(tuple(held), tuple(order[lexeme] for lexeme in held), bases, {}, query.wordings)
+    for pk in bases:
+        beside = query.wordings[pk].beside if pk in query.wordings else frozenset()
+        whole.ideals[pk] = sum(whole.idf(pk, lexeme) for lexeme in lexemes if lexeme not in beside)
+    return whole
 
 
 def _by_words(permitted: Permitted, query: Query, k: int) -> dict[int, _Found]:
@@ -192,7 +196,7 @@ def _by_meaning(permitted: Permitted, asked: Asked, k: int) -> dict[int, _Found]
 def _is_large(permitted: Permitted) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM (SELECT FROM knowledge_chunkquestion WHERE base_id = ANY(%s) LIMIT %s) some",
+            "SELECT count(*) FROM (SELECT FROM knowledge_chunkquestion WHERE base_id = ANY(%s) LIMIT %s) AS listed",
             [list(permitted.base_ids), MANY + 1],
         )
         return int(cursor.fetchone()[0]) > MANY

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from knowledge.base_settings import BaseSettings
 from knowledge.images.places import Pictured
-from knowledge.retrieval import blend, meaning, passages, questions, words
+from knowledge.retrieval import blend, meaning, passages, questions, reranking, words
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.contract import Hit, HitImage, Mode, Part, RetrievalRequest, RetrievalResult
+from knowledge.retrieval.corrections import in_words, put_right
 from knowledge.retrieval.passages import Loaded
 from knowledge.retrieval.permitted import Permitted, resolve
 from knowledge.retrieval.relevance import relevance
@@ -62,6 +63,7 @@ class Found:
     ranked: tuple[Ranked, ...]
     space_keys: dict[int, str]
     understood: Understood | None = None
+    reranked: dict[int, float] = field(default_factory=dict)
 
     def relevance(self, item: Ranked) -> float:
         """See `knowledge.retrieval.relevance`."""
@@ -81,13 +83,19 @@ def retrieve(
     the bases have.
     """
     trace = Trace()
-    found = search(principal, request, trace, embed, settings)
+    found = _reranked(principal, request, search(principal, request, trace, embed, settings), trace)
     good = [item for item in found.ranked if found.relevance(item) >= found.asked.threshold]
     hits: list[Hit] = []
     if good:
         with trace.step("load passages"):
             hits = _hits(found, good)
     return _result(found, trace, hits, len(found.ranked) - len(good))
+
+
+def _reranked(principal: Principal, request: RetrievalRequest, found: Found, trace: Trace) -> Found:
+    asked = found.asked
+    order = reranking.rerank(principal, request, found.permitted, asked.query, found.ranked, asked.top_k, trace)
+    return replace(found, ranked=order.ranked, reranked=order.scores)
 
 
 def search(
@@ -204,6 +212,7 @@ def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
     around = passages.neighbours(permitted, shown, asked.neighbours)
     pictured = passages.pictures(shown)
     word_ranks = blend.ranks([(item.passage, item.words) for item in found.candidates if item.words])
+    reranks = blend.ranks(list(found.reranked.items()))
     near_ranks = blend.ranks([(item.passage, item.cosine) for item in found.candidates if item.cosine is not None])
     names = {item.base.pk: (item.base.uid, item.base.name) for item in permitted.bases}
     asked_as = questions.texts([item.candidate.question for item in kept if item.candidate.question is not None])
@@ -215,9 +224,14 @@ def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
             parts["keywords"] = Part(word_ranks[passage.chunk], item.candidate.words, "bm25")
         if item.candidate.cosine is not None and passage.chunk in near_ranks:
             parts["embedding"] = Part(near_ranks[passage.chunk], item.candidate.cosine, "cosine")
+        judged = found.reranked.get(passage.chunk)
+        if judged is not None:
+            parts["rerank"] = Part(reranks[passage.chunk], judged, "rerank")
         worth = found.relevance(item)
         before, after = around.get(passage.chunk, ((), ()))
         hit = _hit(rank, item, passage, asked, worth, names[passage.base_id], parts, before, after)
+        if judged is not None:
+            hit = replace(hit, score=judged, scale="rerank")
         hit = replace(
             hit,
             question=asked_as.get(item.candidate.question or 0, ""),
@@ -285,11 +299,8 @@ def _result(found: Found, trace: Trace, hits: list[Hit], below: int) -> Retrieva
     asked, permitted, query = found.asked, found.permitted, found.query
     frequencies = dict(zip(query.lexemes, query.frequencies, strict=True)) if query else {}
     understood = found.understood
-    fixed = (
-        [{"kind": one.kind, "said": one.said, "meant": one.meant} for one in understood.corrections]
-        if understood
-        else []
-    )
+    corrections = in_words(understood.corrections, hits) if understood else []
+    fixed = [{"kind": one.kind, "said": one.said, "meant": one.meant} for one in corrections]
     plans = [step.detail["plan"] for step in trace.steps if "plan" in step.detail]
     return RetrievalResult(
         query=asked.query,
@@ -301,7 +312,7 @@ def _result(found: Found, trace: Trace, hits: list[Hit], below: int) -> Retrieva
         base_ids=permitted.base_ids,
         warnings=tuple(trace.warnings),
         corrections=tuple(fixed),
-        meant=understood.meant if understood and fixed else "",
+        meant=put_right(asked.query, corrections) if corrections else "",
         trace={
             "query": normalise(asked.query).text,
             "kind": query_kind(asked.query),

@@ -10,16 +10,16 @@ import unicodedata
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import product
-from math import prod
 
 from knowledge.text.dictionary import dictionary
 from knowledge.text.normal_form import simplified
 
 LONGEST = 40
-# Of a run of letters, so many ways to take it apart are tried; of a word, so many combinations of characters.
+# Of a run of letters, so many ways to take it apart are tried.
 MOST_WAYS = 6
-MOST_COMBINATIONS = 300_000
-LONGEST_WORD = 4
+# So many of the most frequent characters of each syllable are put together, in words of two and of three.
+_MOST_CHARACTERS = {2: 60, 3: 30}
+_VOWELS = frozenset("aeiouv")
 
 
 def is_available() -> bool:
@@ -55,12 +55,16 @@ def _ways(run: str, known: dict[str, frozenset[str]]) -> list[tuple[str, ...]]:
 
 
 def words_of(way: tuple[str, ...]) -> list[str]:
-    """The words of the shared dictionary that are read so: two to four syllables, one character each."""
-    known, weights = readings(), dictionary().weights
-    choices = [known.get(syllable, frozenset()) for syllable in way]
-    if not 2 <= len(way) <= LONGEST_WORD or not 0 < prod(map(len, choices)) <= MOST_COMBINATIONS:
+    """What may be read so, one character a syllable: pairs of common characters, and dictionary words of three.
+
+    Longer words hold shorter ones, and texts are searched for these as well.
+    """
+    most = _MOST_CHARACTERS.get(len(way))
+    choices = [_by_frequency().get(syllable, "")[:most] for syllable in way]
+    if most is None or not all(choices):
         return []
-    return [word for word in map("".join, product(*choices)) if word in weights]
+    found = map("".join, product(*choices))
+    return list(found) if len(way) == 2 else [word for word in found if word in dictionary().weights]
 
 
 def is_read(word: str, way: tuple[str, ...]) -> bool:
@@ -99,6 +103,16 @@ def readings() -> dict[str, frozenset[str]]:
 
 
 @lru_cache(maxsize=1)
+def _by_frequency() -> dict[str, str]:
+    """The characters of each syllable, most frequent first."""
+    weights = dictionary().weights
+    return {
+        syllable: "".join(sorted(chars, key=lambda char: (-weights[char], char)))
+        for syllable, chars in readings().items()
+    }
+
+
+@lru_cache(maxsize=1)
 def _initials() -> dict[str, str]:
     found: dict[str, set[str]] = {}
     for syllable, chars in readings().items():
@@ -111,6 +125,6 @@ def _bare(reading: str) -> tuple[str, ...]:
     marked = unicodedata.normalize("NFD", reading.strip().casefold())
     letters = marked.replace("u\u0308", "v").replace("e\u0302", "e")
     plain = "".join(char for char in letters if char.isascii() and char.isalpha())
-    if not plain:
+    if not plain or _VOWELS.isdisjoint(plain):
         return ()
     return (plain, plain.replace("v", "u")) if "v" in plain else (plain,)
