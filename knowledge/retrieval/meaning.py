@@ -11,9 +11,11 @@ from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.permitted import Permitted, SearchedBase
 from knowledge.retrieval.trace import Trace
 from knowledge.retrieval.vectors import Asked
+from portal.gateway.accounting import Caller
 from portal.gateway.embedding import embedder_for, space_of
 from portal.gateway.models import ModelEndpoint
-from portal.kernel.errors import Invalid, Unavailable
+from portal.kernel.errors import Invalid, TooMany, Unavailable
+from portal.kernel.principal import Principal
 
 logger = logging.getLogger(__name__)
 
@@ -21,13 +23,18 @@ logger = logging.getLogger(__name__)
 Embed = Callable[[ModelEndpoint, str], Asked]
 
 
-def embedded(endpoint: ModelEndpoint, query: str) -> Asked:
-    """The query as the endpoint's own model embeds it."""
-    vector = embedder_for(endpoint).embed_queries([query])[0]
-    return Asked(space_of(endpoint), vector)
+def paid_by(principal: Principal) -> Embed:
+    """The query as the endpoint's own model embeds it; providers' calls are the asker's in the account book."""
+    caller = Caller(principal, "search")
+
+    def embedded(endpoint: ModelEndpoint, query: str) -> Asked:
+        vector = embedder_for(endpoint, caller).embed_queries([query])[0]
+        return Asked(space_of(endpoint), vector)
+
+    return embedded
 
 
-def ask(permitted: Permitted, query: str, trace: Trace, embed: Embed = embedded) -> list[tuple[Asked, Permitted]]:
+def ask(permitted: Permitted, query: str, trace: Trace, embed: Embed) -> list[tuple[Asked, Permitted]]:
     """The query in each space, with the permitted set cut to the bases of that space."""
     asked = []
     for endpoint, bases in _by_endpoint(permitted.bases):
@@ -35,7 +42,7 @@ def ask(permitted: Permitted, query: str, trace: Trace, embed: Embed = embedded)
             detail["model"] = endpoint.name
             try:
                 question = embed(endpoint, query)
-            except (Unavailable, Invalid) as error:
+            except (Unavailable, Invalid, TooMany) as error:
                 logger.warning("query embedding is away: %s", error.code)
                 detail["away"] = error.code
                 trace.warn("embedding_away", "The embedding model is away; this was searched by words only.")

@@ -94,6 +94,7 @@ class Call(Generic[T]):
         self._fall_back = fall_back
         self._account: Account | None = None
         self._reservation: Reservation | None = None
+        self._noting: asyncio.Future[Reservation] | None = None
         self._began = time.perf_counter()
         self._delivered = False
 
@@ -132,8 +133,8 @@ class Call(Generic[T]):
             account = await self._outside.database(lambda: quotas.account_of(principal))
         self._account = account
         most = self._operation.need(self._first)
-        try:
-            self._reservation = await quotas.reserve(
+        reserving = asyncio.ensure_future(
+            quotas.reserve(
                 account,
                 self.line.uid,
                 Need(most.total, accounting.cost(self._first, most)),
@@ -141,6 +142,13 @@ class Call(Generic[T]):
                 lease_seconds=self._first.total_seconds + GRACE_SECONDS,
                 outside=self._outside,
             )
+        )
+        if not account.quotas:
+            # Only the note for `lost_calls`: the model need not wait for it.
+            self._noting = reserving
+            return
+        try:
+            self._reservation = await reserving
         except TooMany:
             self.line.outcome = Outcome.REFUSED
             raise
@@ -271,6 +279,8 @@ class Call(Generic[T]):
         if account is None:
             return
         await self._outside.database(lambda: accounting.write(self.line, account))
+        if self._noting is not None:
+            self._reservation = await self._noting
         if self._reservation is None:
             return
         crossed = await quotas.settle(self._reservation, self.line.spent)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import ipaddress
+import socket
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
+import aiohttp
+import aiohttp.abc
 import httpx
 
 from portal.gateway import litellm_runtime
@@ -18,28 +21,70 @@ from portal.gateway.providers import provider_of
 from portal.kernel import egress
 from portal.kernel.secrets import Secret
 
-_POOLS = 16
-_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=8, keepalive_expiry=30)
 # The supervisor's own process; no tenant can give this address.
 _OWN_MACHINE = egress.Allowed.read(["127.0.0.0/8", "::1/128"])
 
 
-class _Spread(httpx.AsyncBaseTransport):
-    """Requests in turn over several pools: for each request, a pool looks at all of its connections, and again
-    at all for each idle one, which fifty streams at once turn into most of what a call costs.
-    """
+class _JudgingResolver(aiohttp.abc.AbstractResolver):
+    """Names are looked up by the judge, and the connection goes to the very address that was judged."""
 
     def __init__(self, allowed: egress.Allowed | None) -> None:
-        verify = httpx.create_ssl_context(trust_env=False)
-        self._pools = [egress.AsyncTransport(allowed, _LIMITS, verify) for _ in range(_POOLS)]
-        self._turn = itertools.cycle(self._pools)
+        self._allowed = allowed
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return await next(self._turn).handle_async_request(request)
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[aiohttp.abc.ResolveResult]:
+        _, _, address = await asyncio.to_thread(egress.judge, f"http://{host}:{port}", self._allowed)
+        found: aiohttp.abc.ResolveResult = {
+            "hostname": host,
+            "host": address,
+            "port": port,
+            "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+            "proto": 0,
+            "flags": socket.AI_NUMERICHOST,
+        }
+        return [found]
 
-    async def aclose(self) -> None:
-        for pool in self._pools:
-            await pool.aclose()
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@cache
+def _transport_class() -> Any:
+    from litellm.llms.custom_httpx.aiohttp_transport import LiteLLMAiohttpTransport
+
+    class Judged(LiteLLMAiohttpTransport):
+        """LiteLLM's own transport, whose parser in C makes a token half as dear, under our rules of egress."""
+
+        def __init__(self, allowed: egress.Allowed | None) -> None:
+            self._allowed = allowed
+            super().__init__(client=self._session)
+
+        def _session(self) -> aiohttp.ClientSession:
+            connector = aiohttp.TCPConnector(
+                limit=1000,
+                resolver=_JudgingResolver(self._allowed),
+                ssl=httpx.create_ssl_context(trust_env=False),
+                keepalive_timeout=30,
+            )
+            return aiohttp.ClientSession(connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if _is_address(request.url.host):
+                # Bare addresses never reach a resolver; judging them looks nothing up.
+                egress.judge(str(request.url), self._allowed)
+            response: httpx.Response = await super().handle_async_request(request)
+            return response
+
+    return Judged
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass
@@ -49,13 +94,14 @@ class Clients:
     allowed: egress.Allowed | None = None
 
     @cached_property
-    def _transport(self) -> _Spread:
-        return _Spread(self.allowed)
+    def _transport(self) -> httpx.AsyncBaseTransport:
+        transport: httpx.AsyncBaseTransport = _transport_class()(self.allowed)
+        return transport
 
     @cached_property
     def http(self) -> httpx.AsyncClient:
         # No redirects: an API does not move, and headers that hold keys would be sent along.
-        return httpx.AsyncClient(transport=_Spread(self.allowed), follow_redirects=False, trust_env=False)
+        return httpx.AsyncClient(transport=self._transport, follow_redirects=False, trust_env=False)
 
     @cached_property
     def handler(self) -> Any:

@@ -134,7 +134,7 @@ def _local() -> Embedder:
     if settings.ARCHWAY["EMBEDDING_MODE"] == "inprocess":
         return _once("model", _model_in_this_process)
     token = settings.ARCHWAY["EMBEDDING_TOKEN"]
-    return _once(("client", token), lambda: RemoteE5(_address, token))
+    return _once(("client", token), lambda: RemoteE5(local_address, token))
 
 
 def _model_in_this_process() -> Embedder:
@@ -143,7 +143,7 @@ def _model_in_this_process() -> Embedder:
     return E5(settings.ARCHWAY["DATA_DIR"] / "models", threads=settings.ARCHWAY["EMBEDDING_THREADS"])
 
 
-def _address() -> str:
+def local_address() -> str:
     """The embedding process's URL: the operator's, or what the supervisor wrote down; "" when there is none."""
     if given := settings.ARCHWAY["EMBEDDING_URL"]:
         return str(given)

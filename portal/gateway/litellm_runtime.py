@@ -16,6 +16,8 @@ def load() -> Any:
     litellm: Any = importlib.import_module("litellm")
     litellm.suppress_debug_info = True
     litellm.telemetry = False
+    # Proxies of the environment are not for addresses that people gave: they would be judged, and others reached.
+    litellm.disable_aiohttp_trust_env = True
     # Whether to try again is decided by those who know the deadline. `max_retries=0` in a call would be
     # taken for "not given" and replaced by this default.
     litellm.DEFAULT_MAX_RETRIES = 0

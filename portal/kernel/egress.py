@@ -7,15 +7,12 @@ look-up can not answer differently. Redirects come back through the same transpo
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import socket
-import ssl
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-import httpcore
 import httpx
 from django.conf import settings
 
@@ -121,48 +118,3 @@ def client(*, timeout: float, allowed: Allowed | None = None) -> httpx.Client:
     return httpx.Client(
         transport=Transport(allowed), timeout=timeout, follow_redirects=True, max_redirects=5, trust_env=False
     )
-
-
-class AsyncTransport(httpx.AsyncHTTPTransport):
-    """The same for asyncio: each new connection is judged, and goes to the address that was judged.
-
-    The judge stands below TLS and the pool, so both still know the host by its name. A connection that is
-    kept open was judged when it was made.
-    """
-
-    def __init__(
-        self,
-        allowed: Allowed | None = None,
-        limits: httpx.Limits | None = None,
-        verify: ssl.SSLContext | bool = True,
-    ) -> None:
-        super().__init__(retries=0, trust_env=False, limits=limits or httpx.Limits(), verify=verify)
-        pool: httpcore.AsyncConnectionPool = self._pool
-        # httpx hands no network backend through to the pool that it makes.
-        pool._network_backend = _Judging(pool._network_backend, allowed)
-
-
-class _Judging(httpcore.AsyncNetworkBackend):
-    def __init__(self, inner: httpcore.AsyncNetworkBackend, allowed: Allowed | None) -> None:
-        self._inner = inner
-        self._allowed = allowed
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        shown = f"[{host}]" if ":" in host else host
-        _, _, address = await asyncio.to_thread(judge, f"http://{shown}:{port}", self._allowed)
-        return await self._inner.connect_tcp(address, port, timeout, local_address, socket_options)
-
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
-    ) -> httpcore.AsyncNetworkStream:
-        raise Invalid("Give an address that starts with http:// or https:// and holds no password.", code="url_invalid")
-
-    async def sleep(self, seconds: float) -> None:
-        await self._inner.sleep(seconds)

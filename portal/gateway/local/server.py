@@ -1,12 +1,12 @@
 """The one process that holds the local embedding model, for everybody on this machine.
 
-Speaks OpenAI's `POST /v1/embeddings` and `GET /v1/models`, plus `GET /healthz`, on loopback with a
-bearer token. Beyond OpenAI's, a request may say `"input_type": "query"` (default `"passage"`), and an
-answer names the vector `space`. Started by the supervisor:
+Speaks OpenAI's `POST /v1/embeddings` and `GET /v1/models`, Cohere's `POST /v1/rerank` where the operator
+has supplied a cross-encoder, plus `GET /healthz`, on loopback with a bearer token. Beyond OpenAI's, a request
+may say `"input_type": "query"` (default `"passage"`), and an answer names the vector `space`. Started by the supervisor:
 
     python -m portal.gateway.local.server --host 127.0.0.1 --port N
 
-with ARCHWAY_EMBEDDING_TOKEN, ARCHWAY_DATA_DIR and, if wanted, ARCHWAY_EMBEDDING_THREADS.
+with ARCHWAY_EMBEDDING_TOKEN, ARCHWAY_DATA_DIR and, if wanted, ARCHWAY_EMBEDDING_THREADS and ARCHWAY_RERANK_MODEL.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from portal.gateway.local.lanes import Lane, Lanes
+from portal.gateway.local.rerank_route import RerankService
 from portal.gateway.local.tokens import PASSAGE, QUERY
 from portal.gateway.local.weights import DIMENSIONS, MAX_TOKENS, MODEL, SPACE, Floats
 from portal.kernel.errors import ArchwayError, Invalid, NotFound, TooLarge, TooMany, Unauthenticated
@@ -114,7 +115,7 @@ class EmbeddingService:
         return EmbeddedText(self._model.vector(tokens), len(tokens))
 
     async def embeddings(self, request: Request) -> Response:
-        self._check_token(request)
+        self.check_token(request)
         asked = EmbeddingRequest.parse(await _body(request))
         done = await _unless_gone(request, self.lanes.submit(asked.texts, asked.lane))
         count = sum(text.tokens for text in done)
@@ -126,7 +127,7 @@ class EmbeddingService:
         return JSONResponse({"object": "list", "data": rows, "model": MODEL, "space": SPACE, "usage": usage})
 
     async def models(self, request: Request) -> Response:
-        self._check_token(request)
+        self.check_token(request)
         model = {
             "id": MODEL,
             "object": "model",
@@ -141,14 +142,21 @@ class EmbeddingService:
     async def health(self, request: Request) -> Response:
         return JSONResponse({"ok": True})
 
-    def _check_token(self, request: Request) -> None:
+    def check_token(self, request: Request) -> None:
+        """Raises `Unauthenticated`."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         # Headers are latin-1 on the wire; compare bytes, so that odd ones do not raise.
         if scheme.lower() != "bearer" or not hmac.compare_digest(token.encode("latin-1"), self._token):
             raise Unauthenticated("The token is missing or wrong.", code="invalid_api_key")
 
 
-def build_app(service: EmbeddingService) -> Starlette:
+def build_app(service: EmbeddingService, rerank_model: str = "") -> Starlette:
+    """The program; `rerank_model` is the folder of a cross-encoder."""
+    ranking = []
+    if rerank_model:
+        ranks = RerankService(rerank_model, service.check_token, _body, _disconnected)
+        ranking.append(Route("/v1/rerank", ranks.rerank, methods=["POST"]))
+
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
@@ -159,6 +167,7 @@ def build_app(service: EmbeddingService) -> Starlette:
             Route("/v1/embeddings", service.embeddings, methods=["POST"]),
             Route("/v1/models", service.models),
             Route("/healthz", service.health),
+            *ranking,
         ],
         exception_handlers={
             ArchwayError: _refused,
@@ -246,7 +255,7 @@ def main() -> None:
 
     service = EmbeddingService(E5(Path(folder) / "models"), token, threads=threads)
     uvicorn.run(
-        build_app(service),
+        build_app(service, os.environ.get("ARCHWAY_RERANK_MODEL", "")),
         host=chosen.host,
         port=chosen.port,
         log_level="warning",

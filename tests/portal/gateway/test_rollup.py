@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from decimal import Decimal
 
@@ -72,8 +71,9 @@ def test_the_call_of_a_killed_process_is_recorded_once(
         from portal.gateway.loops import OwnLoop
 
         call = Call(caller, endpoint, Completion(HELLO, streamed=True), OwnLoop(), fall_back=False)
-        await call._admit()  # and nothing else ever happens
-        await asyncio.sleep(0)
+        await call._admit()
+        assert call._noting is not None
+        await call._noting  # and nothing else ever happens
 
     async_to_sync(die)()
     assert rollup.record_lost() >= 1
