@@ -73,6 +73,8 @@ ARCHWAY: dict[str, Any] = {
     "EMBEDDING_URL": _env("ARCHWAY_EMBEDDING_URL"),
     "EMBEDDING_TOKEN": _env("ARCHWAY_EMBEDDING_TOKEN") or (_secrets.embedding_token if _secrets else ""),
     "EMBEDDING_THREADS": _number("ARCHWAY_EMBEDDING_THREADS", 2),
+    # A folder with the model.onnx and tokenizer.json of a cross-encoder; empty for none.
+    "RERANK_MODEL": _env("ARCHWAY_RERANK_MODEL"),
     # The demo model's address, when somebody else than the supervisor starts it.
     "DEMO_MODEL_URL": _env("ARCHWAY_DEMO_MODEL_URL"),
     # What prices and quotas of money are counted in.

@@ -28,6 +28,8 @@ def retrieval_request(data: dict[str, Any], bases: list[str]) -> RetrievalReques
         weight=data["weight"],
         fusion=data["fusion"],
         neighbours=data["neighbours"],
+        rerank=data["rerank"],
+        rerank_endpoint=data["rerank_endpoint"],
         filters=Filters(
             document_uids=tuple(filters.get("documents", ())),
             tags=tuple(filters.get("tags", ())),

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from knowledge.models import Attempt, Chunk, Document, Grant, KnowledgeBase, Revision, Role
-from knowledge.retrieval.contract import MODES
+from knowledge.retrieval.contract import MODES, RERANKS
 from portal.kernel.errors import ArchwayError
 
 
@@ -211,6 +211,8 @@ class SearchInput(serializers.Serializer[Any]):
     weight = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True, default=None)
     fusion = serializers.ChoiceField(choices=["convex", "rrf"], required=False, allow_null=True, default=None)
     neighbours = serializers.IntegerField(min_value=0, max_value=3, required=False, allow_null=True, default=None)
+    rerank = serializers.ChoiceField(choices=RERANKS, required=False, allow_null=True, default=None)
+    rerank_endpoint = serializers.CharField(max_length=40, required=False, allow_blank=True, default="")
     filters = FiltersInput(required=False)
     trace = serializers.BooleanField(required=False, default=False)
 

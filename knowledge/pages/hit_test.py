@@ -37,6 +37,7 @@ SCALES: dict[str, Any] = {
     "bm25": gettext_lazy("BM25"),
     "blend": gettext_lazy("blend score"),
     "rrf": gettext_lazy("rank fusion"),
+    "rerank": gettext_lazy("rerank score"),
 }
 # How `retrieve` names its steps and words its warnings, so that they are in the catalogue.
 _WORDS_OF_RETRIEVAL = (

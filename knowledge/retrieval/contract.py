@@ -9,6 +9,8 @@ from typing import Any, Literal
 from knowledge.metadata import Condition
 
 Mode = Literal["blend", "keywords", "embedding"]
+RerankBy = Literal["off", "local", "endpoint", "model"]
+RERANKS: tuple[RerankBy, ...] = ("off", "local", "endpoint", "model")
 MODES: tuple[Mode, ...] = ("blend", "keywords", "embedding")
 
 
@@ -31,7 +33,8 @@ class RetrievalRequest:
 
     `base_uids` empty: every base that the asker sees. `threshold` is on `relevance` (0–1). `weight`
     is the share of meaning in a blend (0–1). `neighbours`: passages before and after each hit.
-    `per_document`: at most so many passages of one document, 0 for no limit.
+    `per_document`: at most so many passages of one document, 0 for no limit. `rerank`: who puts the best candidates
+    into their final order; `rerank_endpoint` is the uid of the rerank or chat endpoint that does.
     """
 
     query: str
@@ -43,6 +46,8 @@ class RetrievalRequest:
     fusion: Literal["convex", "rrf"] | None = None
     neighbours: int | None = None
     per_document: int | None = None
+    rerank: RerankBy | None = None
+    rerank_endpoint: str = ""
     filters: Filters = field(default_factory=Filters)
 
 

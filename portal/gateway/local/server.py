@@ -2,7 +2,7 @@
 
 Speaks OpenAI's `POST /v1/embeddings` and `GET /v1/models`, Cohere's `POST /v1/rerank` where the operator
 has supplied a cross-encoder, plus `GET /healthz`, on loopback with a bearer token. Beyond OpenAI's, a request
-may say `"input_type": "query"` (default `"passage"`), and an answer names the vector `space`. Started by the supervisor:
+may say `"input_type": "query"` (default `"passage"`), and an answer names the vector `space`. The supervisor starts it:
 
     python -m portal.gateway.local.server --host 127.0.0.1 --port N
 
