@@ -29,6 +29,7 @@ from knowledge.models import (
     RevisionTerms,
     StoredImage,
 )
+from knowledge.quality import admin as quality_admin  # noqa: F401  (registers itself)
 from knowledge.sources.admin import OriginAdmin, SourceAdmin, SourcePageAdmin, SourceRunAdmin, UploadAdmin
 from portal.kernel.admin_door import ScopedAdmin, asker, register
 from portal.kernel.models import AuditEntry

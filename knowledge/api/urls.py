@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import re_path
 from rest_framework.routers import SimpleRouter
 
+from knowledge.api import evaluation_urls
 from knowledge.api.answers import AskView
 from knowledge.api.archives import ArchiveView, EstimateView, ExportsView, ImportsView
 from knowledge.api.bases import BaseViewSet
@@ -112,5 +113,6 @@ urlpatterns = [
     re_path(r"^revisions/(?P<revision>[^/]+)/resplit/?$", ResplitView.as_view(), name="api-resplit"),
     re_path(r"^revisions/(?P<revision>[^/]+)/passages/?$", RevisionChunksView.as_view(), name="api-passages"),
     re_path(r"^revisions/(?P<revision>[^/]+)/undo/?$", UndoView.as_view(), name="api-undo"),
+    *evaluation_urls.urlpatterns,
     *router.urls,
 ]
