@@ -8,6 +8,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from knowledge import base_settings
+from knowledge.pages.answer_forms import AnsweringForm, OutsideForm, RerankingForm
 
 
 class Lines(forms.CharField):
@@ -198,6 +199,9 @@ SECTION_FORMS: dict[str, type[forms.Form]] = {
     "splitting": SplittingForm,
     "pictures": PicturesForm,
     "searching": SearchingForm,
+    "reranking": RerankingForm,
+    "answering": AnsweringForm,
+    "outside": OutsideForm,
     "quality": QualityForm,
 }
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from knowledge import bases as verbs
 from knowledge.access import access_base, visible_documents
 from knowledge.models import KnowledgeBase, Role
+from knowledge.pages.answer_forms import offer
 from knowledge.pages.frame import base_frame
 from knowledge.pages.model_pages import model_context
 from knowledge.pages.setting_forms import SECTION_FORMS, GeneralForm, initial_of
@@ -30,6 +31,9 @@ SECTIONS = (
     ("splitting", pgettext_lazy("settings", "Splitting")),
     ("pictures", gettext_lazy("Pictures")),
     ("searching", gettext_lazy("Retrieval")),
+    ("reranking", gettext_lazy("Rerank")),
+    ("answering", gettext_lazy("Answers")),
+    ("outside", gettext_lazy("Models outside")),
     ("models", gettext_lazy("Models")),
     ("quality", gettext_lazy("Evaluation")),
 )
@@ -53,18 +57,20 @@ def settings_page(request: PortalRequest, principal: Principal, base: str) -> Ht
     if section not in dict(SECTIONS):
         section = "general"
     if request.method != "POST":
-        return _page(request, principal, row, section, _form(row, section))
+        return _page(request, principal, row, section, _form(principal, row, section))
     if section == "models":
         raise Invalid("Send the new model to settings/model/.", code="read_only")
     return _save_general(request, principal, row) if section == "general" else _save(request, principal, row, section)
 
 
-def _form(base: KnowledgeBase, section: str) -> forms.Form | None:
+def _form(principal: Principal, base: KnowledgeBase, section: str) -> forms.Form | None:
     if section == "general":
         initial = {"name": base.name, "description": base.description, "sensitive": base.sensitive}
         return GeneralForm(initial=initial, auto_id="general_%s")
     if section in SECTION_FORMS:
-        return SECTION_FORMS[section](initial=initial_of(section, base.config), auto_id=f"{section}_%s")
+        form = SECTION_FORMS[section](initial=initial_of(section, base.config), auto_id=f"{section}_%s")
+        offer(principal, form)
+        return form
     return None
 
 
@@ -92,7 +98,8 @@ def _page(
 
 
 def _save(request: PortalRequest, principal: Principal, base: KnowledgeBase, section: str) -> HttpResponse:
-    form = SECTION_FORMS[section](request.POST, auto_id=f"{section}_%s")
+    form = SECTION_FORMS[section](request.POST, initial=initial_of(section, base.config), auto_id=f"{section}_%s")
+    offer(principal, form)
     if not form.is_valid():
         return _page(request, principal, base, section, form)
     raw = request.POST.get("version", "")
@@ -192,7 +199,7 @@ def delete_base(request: PortalRequest, principal: Principal, base: str) -> Http
             principal,
             row,
             "general",
-            _form(row, "general"),
+            _form(principal, row, "general"),
             delete_error=gettext("Type the base's name exactly as it stands above."),
             typed=typed,
         )

@@ -29,7 +29,7 @@ _DEEPER = 2
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An answer as it is shown. `html` is safe; `message` says why it is not whole; `outside`: text left the house for it."""
+    """An answer as it is shown: `html` is safe, `message` says why it is not whole, `outside` that text left for it."""
 
     state: str
     html: SafeString
