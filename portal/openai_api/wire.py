@@ -57,15 +57,13 @@ class Wire:
         empty = {"usage": None} if with_usage else {}
         yield self._event({"role": "assistant", "content": ""}, **empty)
         try:
-            async with aclosing(rest):
-                piece: ChatPart | Finished | None = first
-                while piece is not None:
+            async with aclosing(_after(first, rest)) as pieces:
+                async for piece in pieces:
                     if isinstance(piece, Finished):
                         for event in self._end(piece, with_usage=with_usage, empty=empty):
                             yield event
-                        break
-                    yield self._event(_delta(piece), **empty)
-                    piece = await anext(rest, None)
+                    else:
+                        yield self._event(_delta(piece), **empty)
         except ArchwayError as error:
             yield _data(errors.body_of(error))
             return
@@ -110,6 +108,13 @@ def usage_of(usage: TokenUsage) -> dict[str, Any]:
         "total_tokens": usage.total,
         "prompt_tokens_details": {"cached_tokens": usage.cached},
     }
+
+
+async def _after(first: ChatPart | Finished, rest: Pieces) -> Pieces:
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece
 
 
 def _added(end: Finished) -> dict[str, Any]:

@@ -236,10 +236,10 @@ def test_hanging_up_reaches_the_provider(place: Place, models: ModelServer, beha
         if "stall" in behaviour:
             response = answer(line)
             assert response.status == 200
-            while b'"content":"I' not in response.readline():
-                pass
+            assert any(b"demo" in event for event in iter(response.readline, b""))
     models.wait_for(lambda seen: [each.ended for each in seen] == ["gone"])
-    until(lambda: UsageRecord.objects.filter(outcome="cancelled").count() == 1, "the call is in the account book")
+    until(lambda: UsageRecord.objects.exists(), "the call is in the account book")
+    assert UsageRecord.objects.values_list("outcome", "code").get() == ("cancelled", "")
 
 
 def test_vectors_come_as_numbers_and_as_base64(place: Place, models: ModelServer) -> None:
@@ -265,8 +265,8 @@ def test_vectors_come_as_numbers_and_as_base64(place: Place, models: ModelServer
         client.embeddings.create(model="multilingual-e5-small", input=[[1, 2, 3]])
     assert error.value.code == "tokens_not_supported"
     provider = endpoint(models, "demo+tag=text-embedding-3", provider="openai", kind="embedding")
-    short = client.embeddings.create(model=f"embedding-{provider.uid}", input="Hello", dimensions=8)
-    assert len(short.data[0].embedding) == 8
+    short = client.embeddings.create(model=f"embedding-{provider.uid}", input="Hello there, hotel", dimensions=63)
+    assert len(short.data[0].embedding) == 63
     assert sum(number**2 for number in short.data[0].embedding) == pytest.approx(1, abs=1e-5)
     assert until(lambda: UsageRecord.objects.filter(purpose="api embedding", kind="embedding").exists())
 
