@@ -9,7 +9,19 @@ from __future__ import annotations
 from django.db.models import Case, Exists, F, Func, IntegerField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Now
 
-from knowledge.models import Archive, Batch, Chunk, Document, Grant, KnowledgeBase, Revision, Role, Source, Upload
+from knowledge.models import (
+    Archive,
+    Batch,
+    Chunk,
+    ChunkQuestion,
+    Document,
+    Grant,
+    KnowledgeBase,
+    Revision,
+    Role,
+    Source,
+    Upload,
+)
 from portal.kernel.errors import Denied, NotFound
 from portal.kernel.models import Membership, User
 from portal.kernel.principal import Principal
@@ -92,6 +104,11 @@ def visible_revisions(principal: Principal, at_least: Role = Role.VIEWER) -> Que
 def visible_chunks(principal: Principal, at_least: Role = Role.VIEWER) -> QuerySet[Chunk]:
     """All chunks of the visible documents, those of earlier revisions included: what citations may open."""
     return Chunk.objects.filter(revision__in=visible_revisions(principal, at_least))
+
+
+def visible_questions(principal: Principal, at_least: Role = Role.VIEWER) -> QuerySet[ChunkQuestion]:
+    """The questions of the passages of the visible documents."""
+    return ChunkQuestion.objects.filter(revision__in=visible_revisions(principal, at_least)).defer("lexemes")
 
 
 def searchable_documents(principal: Principal) -> QuerySet[Document]:
@@ -187,6 +204,16 @@ def access_chunk(principal: Principal, chunk_id: int, at_least: Role = Role.VIEW
         raise NotFound(_NOT_FOUND)
     _require(principal, chunk.revision.document.base, at_least)
     return chunk
+
+
+def access_question(principal: Principal, uid: str, at_least: Role = Role.VIEWER) -> ChunkQuestion:
+    """The question with this uid, passage, document and base at hand; errors as `access_base`."""
+    rows = visible_questions(principal).select_related("chunk", "revision__document__base").defer("chunk__lexemes")
+    question = rows.filter(uid=uid).first()
+    if question is None:
+        raise NotFound(_NOT_FOUND)
+    _require(principal, question.revision.document.base, at_least)
+    return question
 
 
 def access_source(principal: Principal, uid: str, at_least: Role = Role.EDITOR) -> Source:

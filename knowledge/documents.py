@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -11,6 +12,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from knowledge import lifecycle, statistics, storage
+from knowledge import metadata as facts
 from knowledge import tags as vocabulary
 from knowledge.access import may_edit
 from knowledge.images import keeping
@@ -122,6 +124,7 @@ def describe(
     name: str | None = None,
     folder: str | None = None,
     tags: Sequence[str] | None = None,
+    metadata: Mapping[str, Any] | None = None,
     review_date: date | None = None,
     clear_review_date: bool = False,
     owner: User | None = None,
@@ -132,7 +135,7 @@ def describe(
     The identity (source key) follows name and folder, so that the next upload to that place revises it.
     """
     row = Document.objects.select_for_update().select_related("base").get(pk=document.pk)
-    before = {name: getattr(row, name) for name in ("name", "folder", "tags")}
+    before = {name: getattr(row, name) for name in ("name", "folder", "tags", "metadata")}
     before |= {"review_date": str(row.review_date or ""), "owner": str(row.owner or "")}
     if name is not None:
         row.name = clean_path(name)[1]
@@ -140,6 +143,8 @@ def describe(
         row.folder = clean_path(f"{folder}/x")[0]
     if tags is not None:
         row.tags = vocabulary.adopt(row.base_id, tags, by=principal.user_id)
+    if metadata is not None:
+        facts.set_by_hand(row, metadata)
     if review_date is not None or clear_review_date:
         row.review_date, row.review_told = review_date, ""
     if owner is not None or clear_owner:

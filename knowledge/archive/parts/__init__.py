@@ -12,14 +12,17 @@ from knowledge.archive.parts import (
     images,
     origins,
     places,
+    questions,
     revisions,
     tags,
+    terms,
     vectors,
     versions,
 )
 
 PARTS: tuple[Part[Any], ...] = (
     tags.PART,
+    terms.PART,
     documents.PART,
     origins.PART,
     revisions.PART,
@@ -27,6 +30,7 @@ PARTS: tuple[Part[Any], ...] = (
     places.PART,
     chunks.PART,
     versions.PART,
+    questions.PART,
     cases.PART,
     vectors.PART,
 )

@@ -13,8 +13,9 @@ from knowledge.archive.manifest import tampered
 from knowledge.archive.parts.revisions import wanted
 from knowledge.archive.records import Count, Digest, Record, Text
 from knowledge.ingestion.store import searchable_text
-from knowledge.models import Chunk, Revision
-from knowledge.text import clean, tokenise, tsvector_literal
+from knowledge.models import Chunk, KnowledgeBase, Revision
+from knowledge.terms import overlay
+from knowledge.text import Terms, clean, tokenise, tsvector_literal
 
 # Columns of `Chunk` that are not carried along, and why.
 LEFT_OUT = {
@@ -88,6 +89,8 @@ def _check(checking: Checking, record: ChunkRecord) -> None:
 
 
 def _write(building: Building, records: Iterator[ChunkRecord]) -> None:
+    version = KnowledgeBase.objects.values_list("terms_version", flat=True).get(pk=building.base.pk)
+    terms = overlay.overlay(building.base.pk, version)
     current: Place | None = None
     parents: dict[tuple[str, int], tuple[int, list[str]]] = {}
     batch: list[tuple[object, ...]] = []
@@ -102,7 +105,7 @@ def _write(building: Building, records: Iterator[ChunkRecord]) -> None:
             parents[record.level, record.ordinal] = (pk, record.heading_path)
         else:
             building.leaves[place] += 1
-        batch.append(_row(building, place, pk, parent, record))
+        batch.append(_row(building, place, pk, parent, record, terms))
         if len(batch) >= _BATCH:
             _copy(batch)
             batch = []
@@ -112,11 +115,16 @@ def _write(building: Building, records: Iterator[ChunkRecord]) -> None:
 
 
 def _row(
-    building: Building, place: Place, pk: int, parent: tuple[int, list[str]] | None, record: ChunkRecord
+    building: Building,
+    place: Place,
+    pk: int,
+    parent: tuple[int, list[str]] | None,
+    record: ChunkRecord,
+    terms: Terms | None,
 ) -> tuple[object, ...]:
     words, lexemes = 0, None
     if parent is not None:
-        tokens = tokenise(searchable_text(clean(building.names[place.doc]), parent[1], record.text))
+        tokens = tokenise(searchable_text(clean(building.names[place.doc]), parent[1], record.text), terms)
         words, lexemes = len(tokens), tsvector_literal(tokens)
     copied = [getattr(record, name) for name in _COPIED]
     return (pk, building.revisions[place], parent[0] if parent else None, *copied, words, lexemes)

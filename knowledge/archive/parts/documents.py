@@ -7,13 +7,15 @@ from datetime import date
 from typing import Annotated, ClassVar
 
 from django.db.models import QuerySet
-from pydantic import Field
+from pydantic import Field, JsonValue
 
+from knowledge import metadata
 from knowledge.archive.contract import Building, Checking, Part, Reading, batches_of, moment
 from knowledge.archive.manifest import tampered
-from knowledge.archive.records import Count, Record, Text
+from knowledge.archive.records import Count, Json, Record, Text
 from knowledge.intake import clean_path
 from knowledge.models import Document
+from portal.kernel.errors import Invalid
 from portal.kernel.models import new_uid
 
 # Columns of `Document` that are not carried along, and why.
@@ -40,6 +42,9 @@ class DocumentRecord(Record):
     name: Annotated[Text, Field(max_length=400)]
     enabled: bool
     tags: Annotated[list[Annotated[Text, Field(max_length=60)]], Field(max_length=30)]
+    # Archives from before there was metadata have none.
+    metadata: Json = Field(default_factory=dict)
+    metadata_by_hand: Annotated[list[Annotated[Text, Field(max_length=60)]], Field(max_length=100)] = []
     review_date: Annotated[Text, Field(max_length=10)] | None
     active: Count | None
     created_at: Annotated[Text, Field(max_length=40)]
@@ -71,6 +76,8 @@ def _record(place: int, row: Document) -> DocumentRecord:
         name=row.name,
         enabled=row.enabled,
         tags=row.tags,
+        metadata=row.metadata,
+        metadata_by_hand=row.metadata_by_hand,
         review_date=row.review_date.isoformat() if row.review_date else None,
         active=active.number if active else None,
         created_at=row.created_at.isoformat(),
@@ -86,11 +93,21 @@ def _check(checking: Checking, record: DocumentRecord) -> None:
         raise tampered()
     if not checking.tags.issuperset(record.tags) or len(set(record.tags)) != len(record.tags):
         raise tampered()
+    facts(record.metadata)
     moment(record.created_at)
     moment(record.updated_at)
     _date(record.review_date)
     checking.source_keys.add(record.source_key)
     checking.active[record.doc] = record.active
+
+
+def facts(values: dict[str, JsonValue]) -> None:
+    """Refuse metadata that this installation would not take from a person."""
+    try:
+        if metadata.checked(values) != values:
+            raise tampered()
+    except Invalid:
+        raise tampered() from None
 
 
 def _date(raw: str | None) -> date | None:
@@ -111,6 +128,8 @@ def _write(building: Building, records: Iterator[DocumentRecord]) -> None:
                 name=record.name,
                 enabled=record.enabled,
                 tags=record.tags,
+                metadata=record.metadata,
+                metadata_by_hand=record.metadata_by_hand,
                 review_date=_date(record.review_date),
                 created_by_id=building.user_id,
             )

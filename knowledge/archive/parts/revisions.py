@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from knowledge import base_settings, storage
 from knowledge.archive.contract import Building, Checking, Part, Place, Reading, batches_of, moment
 from knowledge.archive.manifest import tampered
-from knowledge.archive.parts.documents import live
+from knowledge.archive.parts.documents import facts, live
 from knowledge.archive.records import Count, Digest, Json, Record, Text, canonical, digest
 from knowledge.ingestion.blocks import ParsedDocument
 from knowledge.ingestion.parsers import BY_MIME
@@ -72,6 +72,7 @@ class RevisionRecord(Record):
     error_code: Annotated[str, Field(pattern=r"^[a-z_0-9]{0,40}$")]
     warnings: Annotated[list[Annotated[Text, Field(max_length=4_000)]], Field(max_length=200)]
     page_count: Count | None
+    metadata: Json = Field(default_factory=dict)
     token_count: Annotated[int, Field(ge=0, le=1 << 50)]
     parsed: Digest | None
     queued_at: Annotated[Text, Field(max_length=40)]
@@ -119,6 +120,7 @@ def _record(place: Place, row: Revision, parsed: str | None) -> RevisionRecord:
         error_code=row.error_code if failed else "",
         warnings=[warning[:4_000] for warning in row.warnings[:200]] if settled else [],
         page_count=row.page_count if settled else None,
+        metadata=row.metadata if settled else {},
         token_count=row.token_count if row.status == Status.INDEXED else 0,
         parsed=parsed,
         queued_at=row.queued_at.isoformat(),
@@ -147,6 +149,7 @@ def _check(checking: Checking, record: RevisionRecord) -> None:
     checking.once("revision", place)
     if record.doc not in checking.active or record.mime not in BY_MIME:
         raise tampered()
+    facts(record.metadata)
     if clean_path(record.file_name)[1] != record.file_name:
         raise tampered()
     if record.state == "queued":
@@ -211,6 +214,7 @@ def _row(building: Building, record: RevisionRecord) -> Revision:
         error_params={"reason": record.error_code} if failed else {},
         warnings=record.warnings,
         page_count=record.page_count,
+        metadata=record.metadata,
         token_count=record.token_count,
         vectors_kept=False,
         parsed_key=_take_parsed(building, record.parsed),

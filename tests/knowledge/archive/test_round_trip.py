@@ -8,19 +8,35 @@ from typing import Any
 import pytest
 from django.db import models
 
+from knowledge import documents as describe
 from knowledge import storage
-from knowledge.archive.parts import chunks, documents, images, origins, places, revisions, vectors, versions
+from knowledge.archive.parts import (
+    chunks,
+    documents,
+    images,
+    origins,
+    places,
+    questions,
+    revisions,
+    terms,
+    vectors,
+    versions,
+)
 from knowledge.archive.parts.chunks import ChunkRecord
 from knowledge.archive.parts.documents import DocumentRecord
 from knowledge.archive.parts.images import ImageRecord
 from knowledge.archive.parts.origins import OriginRecord
 from knowledge.archive.parts.places import PlaceRecord
+from knowledge.archive.parts.questions import QuestionRecord
 from knowledge.archive.parts.revisions import RevisionRecord
+from knowledge.archive.parts.terms import TermRecord
 from knowledge.archive.parts.vectors import VectorRecord
 from knowledge.archive.parts.versions import VersionRecord
+from knowledge.metadata import Condition, condition
 from knowledge.models import (
     Archive,
     Chunk,
+    ChunkQuestion,
     ChunkVector,
     ChunkVersion,
     Document,
@@ -30,9 +46,12 @@ from knowledge.models import (
     Revision,
     StoredImage,
     Tag,
+    Term,
 )
+from knowledge.questions import verbs as asked
 from knowledge.retrieval import retrieve
 from knowledge.retrieval.contract import Filters, RetrievalRequest
+from knowledge.terms import verbs
 from knowledge.verification import verify
 from tests.knowledge.archive.carrying import base_of, exported, furnish, imported, work_off
 from tests.support.people import World
@@ -122,6 +141,8 @@ TABLES: list[tuple[type[models.Model], Any, dict[str, str], dict[str, str]]] = [
     (Chunk, ChunkRecord, chunks.LEFT_OUT, {}),
     (ChunkVersion, VersionRecord, versions.LEFT_OUT, {}),
     (ChunkVector, VectorRecord, vectors.LEFT_OUT, {}),
+    (Term, TermRecord, terms.LEFT_OUT, {}),
+    (ChunkQuestion, QuestionRecord, questions.LEFT_OUT, {}),
 ]
 
 
@@ -164,3 +185,26 @@ def test_an_estimate_is_told_before_anything_is_written(world: World, tmp_path: 
     size = (tmp_path / "a.zip").stat().st_size
     assert size / 5 < told["bytes"] < size * 5
     assert not Archive.objects.exists()
+
+
+def test_terms_questions_and_metadata_come_along(world: World, tmp_path: Path) -> None:
+    alice, base = world.principal(world.alice), furnish(world)
+    document = Document.objects.get(base=base, name="policy.md")
+    verbs.add(alice, base, verbs.wanted("Leave", ["vacation"], 2.0))
+    passage = Chunk.objects.defer("lexemes").filter(revision=document.active_revision, level="passage").first()
+    assert passage is not None
+    asked.add(alice, passage, ["How long may I stay away?"])
+    describe.describe(alice, document, metadata={"year": 2026, "regions": ["east", "west"]})
+    exported(base, tmp_path / "a.zip")
+    copy = base_of(imported(alice, tmp_path / "a.zip"))
+    work_off(copy)
+
+    def found(query: str, *conditions: Condition) -> list[str]:
+        filters = Filters(metadata=conditions)
+        hits = retrieve(alice, RetrievalRequest(query, (copy.uid,), "keywords", filters=filters)).hits
+        return [hit.question or hit.document_name for hit in hits]
+
+    assert found("vacation") == ["policy.md"]
+    assert found("stay away") == ["How long may I stay away?"]
+    assert found("leave", condition("year", ">=", 2026)) == ["policy.md"]
+    assert found("leave", condition("regions", "=", "north")) == []
