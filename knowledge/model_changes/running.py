@@ -14,11 +14,12 @@ from knowledge.ingestion.embed import BATCH, Ahead
 from knowledge.model_changes import vectors
 from knowledge.model_changes.vectors import Missing
 from knowledge.models import Document, KnowledgeBase, ModelChange, Revision
+from portal.gateway.accounting import Caller
 from portal.gateway.embedding import embedder_for, space_of
 from portal.gateway.models import EmbeddingSpace
 from portal.gateway.protocols import Vectors
 from portal.kernel import audit, events, notify
-from portal.kernel.errors import ArchwayError, Conflict, Unavailable
+from portal.kernel.errors import ArchwayError, Conflict, Denied, Unauthenticated, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ def _advance(turn: background.Turn[ModelChange]) -> bool:
 def _embed(turn: background.Turn[ModelChange], space: EmbeddingSpace) -> bool:
     """Returns whether every leaf has its vector; False when the slice is over first."""
     change = turn.work
-    embedder = embedder_for(change.after)
+    embedder = embedder_for(change.after, _payer(change))
     total = vectors.count_of_leaves(change.base_id)
     turn.note(space=space, total=total)
     change.done = total - vectors.count_of_missing(change.base_id, space.pk)
@@ -97,6 +98,14 @@ def _embed(turn: background.Turn[ModelChange], space: EmbeddingSpace) -> bool:
                     pool.shutdown(cancel_futures=True)
                     return False
     return True
+
+
+def _payer(change: ModelChange) -> Caller | None:
+    """Who started the change; nobody when they have left."""
+    try:
+        return Caller(background.asker_of(change), "embed", bases=(change.base.uid,))
+    except (Denied, Unauthenticated):
+        return None
 
 
 def _write(change: ModelChange, space: EmbeddingSpace, rows: list[Missing], made: Vectors) -> int:

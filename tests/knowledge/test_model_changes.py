@@ -9,6 +9,7 @@ from django.test import Client
 
 from knowledge import background, lifecycle, model_changes
 from knowledge.ingestion import pipeline
+from knowledge.ingestion.embed import BATCH
 from knowledge.model_changes import running
 from knowledge.models import ChunkVector, KnowledgeBase, ModelChange, Revision
 from knowledge.retrieval import RetrievalRequest, retrieve
@@ -19,6 +20,9 @@ from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.models import AuditEntry, Notification
 from tests.support.people import PASSWORD, World, indexed, put
 from tests.support.slow_model import SteppedProvider, rules
+
+# Calls of models are entered into the account book by a thread of its own, so what it names must be committed.
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -83,7 +87,9 @@ def test_a_base_goes_over_and_the_old_vectors_are_gone(world: World, other: Mode
     assert spaces(revision) == {space_of(other).pk} == {revision.space_id} != before
     assert found_by_meaning(world)
     assert all(finding.ok for finding in verify())
-    actions = list(AuditEntry.objects.filter(action__startswith="base.model").order_by("id").values_list("action", flat=True))
+    actions = list(
+        AuditEntry.objects.filter(action__startswith="base.model").order_by("id").values_list("action", flat=True)
+    )
     assert actions == ["base.model_change", "base.model_switched"]
     assert Notification.objects.get(user=world.alice, kind="model.changed").params["model"] == "Other"
 
@@ -114,7 +120,7 @@ def test_it_goes_on_where_a_slice_ended_and_embeds_nothing_twice(
     monkeypatch.setattr(background.Turn, "over", property(lambda turn: True))
     assert model_changes.work(change.pk) is True
     change.refresh_from_db()
-    assert (change.status, change.done) == (ModelChange.Status.RUNNING, 64)
+    assert (change.status, change.done) == (ModelChange.Status.RUNNING, BATCH)
     monkeypatch.undo()
     through(change)
     texts = [text for batch in provider.batches for text in batch if "rule" in text]
@@ -147,7 +153,7 @@ def test_vectors_of_a_cancelled_change_are_cleaned_up_and_those_of_one_under_way
     assert model_changes.drop_leftovers() == 0
     assert len(spaces(revision)) == 2
     model_changes.cancel(world.principal(world.alice), change)
-    assert model_changes.drop_leftovers() == 64
+    assert model_changes.drop_leftovers() == BATCH
     assert spaces(revision) == kept
 
 
