@@ -130,7 +130,7 @@ def _places(number: int) -> list[float]:
 def scale(least: float, most: float, *, share: bool) -> tuple[float, float, float]:
     """(bottom, top, step) that hold all values on round numbers; shares end at 1, times begin at 0."""
     bottom = least if share else 0.0
-    width = max(most - bottom, 0.05 if share else 1.0)
+    width = max(most - bottom, 0.12 if share else 1.0)
     rough = width / 3
     power = 10 ** math.floor(math.log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)

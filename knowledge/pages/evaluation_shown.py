@@ -59,6 +59,12 @@ class Cell:
     shown: str
     delta: str = ""
     tone: str = ""
+    measure: str = ""
+
+    @property
+    def label(self) -> str:
+        """The measure's name."""
+        return str(MEASURE_NAMES[self.measure])
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +95,18 @@ def lines_of(run: EvaluationRun, other: EvaluationRun | None = None) -> list[Lin
 
 def _cell(measure: str, mine: dict[str, float], base: dict[str, float]) -> Cell:
     if measure not in mine:
-        return Cell("—")
+        return Cell("—", measure=measure)
     value, times = mine[measure], measure.endswith("_ms")
     text = f"{value:.0f}" if times else f"{value:.3f}"
     if measure not in base:
-        return Cell(text)
+        return Cell(text, measure=measure)
     change = value - base[measure]
     small = abs(change) < (0.5 if times else 0.0005)
     if small:
-        return Cell(text, "±0")
+        return Cell(text, "±0", measure=measure)
     better = change < 0 if times else change > 0
     delta = f"{change:+.0f}" if times else f"{change:+.3f}"
-    return Cell(text, delta.replace("-", "−"), "ok" if better else "bad")
+    return Cell(text, delta.replace("-", "−"), "ok" if better else "bad", measure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,15 @@ class Column:
         ]
 
     @property
+    def fused(self) -> list[dict[str, Any]]:
+        """The ranking before anything was cut off; names only of what is shown as a card."""
+        rows = self.outcome["trace"].get("fused", []) if self.outcome else []
+        names = {card.hit["chunk"]: card.hit["document_name"] for card in self.cards if card.available}
+        return [
+            {**row, "name": names.get(row["passage"], ""), "percent": round(100 * row["relevance"])} for row in rows
+        ]
+
+    @property
     def recalled(self) -> int | None:
         """How many passages were candidates before the threshold."""
         for row in self.outcome["trace"].get("steps", []) if self.outcome else []:

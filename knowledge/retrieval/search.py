@@ -8,7 +8,7 @@ from typing import Literal
 
 from knowledge.base_settings import BaseSettings
 from knowledge.images.places import Pictured
-from knowledge.retrieval import blend, meaning, passages, questions, reranking, words
+from knowledge.retrieval import blend, explaining, meaning, passages, questions, reranking, words
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.contract import Hit, HitImage, Mode, Part, RetrievalRequest, RetrievalResult
@@ -320,6 +320,15 @@ def _result(found: Found, trace: Trace, hits: list[Hit], below: int) -> Retrieva
             "terms": list(understood.terms) if understood else [],
             "corrections": fixed,
             "plan": plans,
+            "weight": round(asked.weight, 3) if asked.mode == "blend" else None,
+            "fused": explaining.fused(
+                found.ranked,
+                found.candidates,
+                found.reranked,
+                {item.candidate.passage: found.relevance(item) for item in found.ranked[: explaining.TOLD]},
+                asked.threshold,
+                {hit.chunk for hit in hits},
+            ),
             "steps": trace.as_json(),
         },
     )

@@ -106,7 +106,8 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         detail["plan"] = "nothing: no lexeme of the query stands in these bases"
         return []
     if permitted.leaves <= SMALL:
-        detail |= {"plan": "all permitted leaves", "exact": True}
+        why = f"{permitted.leaves} permitted leaves; up to {SMALL} are all scored"
+        detail |= {"plan": "all permitted leaves", "why": why, "exact": True}
         return exhaustive(permitted, query, k)
     found: list[Candidate] = []
     chosen: Chosen | None = None
@@ -120,7 +121,8 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         before = chosen.family.sets
         found, whole = _scored(permitted, query, k, chosen)
         exact = whole and _is_settled(query, chosen, found, min(k, CERTAIN))
-        detail |= {"plan": "index", "exact": exact, **chosen.detail}
+        why = f"{permitted.leaves} permitted leaves; candidates come from the rarest lexemes"
+        detail |= {"plan": "index", "why": why, "exact": exact, **chosen.detail}
         if exact:
             return found
     return _with_common(permitted, query, k, found, chosen, detail)

@@ -19,6 +19,8 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from knowledge import archive, asking, bases, batches, notices, resumable
 from knowledge.models import Chunk, Grant, QueryRecord, Role, Source, StoredImage
 from knowledge.pages.document_actions import VERBS
+from knowledge.quality import cases
+from knowledge.quality import runs as evaluations
 from knowledge.retrieval.contract import RetrievalRequest
 from portal.kernel import keys, notify
 from portal.kernel.models import Department, Notification, User
@@ -110,6 +112,8 @@ def alices(world: World) -> Alices:
     credential = verbs.create(
         None, name=SECRET_WORD, value=SECRET_WORD, host="api.example.com", workspace_id=world.workspace.pk
     )
+    case = cases.add(alice, world.base, SECRET_WORD, [cases.Target(document, SECRET_WORD)])
+    evaluation = evaluations.start(alice, world.base, label=SECRET_WORD)
     batch = batches.start(alice, world.base, "tag", batches.Selection(ids=(document.uid,)), {"tags": [SECRET_WORD]})
     export = archive.start_export(alice, world.base)
     upload = resumable.begin(alice, world.base, path=f"{SECRET_WORD}-2.md", length=100)
@@ -119,6 +123,8 @@ def alices(world: World) -> Alices:
     return Alices(
         world,
         {
+            "case": case.uid,
+            "evaluation": evaluation.uid,
             "upload": upload.uid,
             "source": source.uid,
             "base": world.base.uid,
