@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from knowledge.models import Archive, Batch, EvaluationRun, KnowledgeBase, ModelChange, TermChange
+from knowledge.models import Archive, Batch, EvaluationRun, Generation, KnowledgeBase, ModelChange, TermChange
 from knowledge.models.background import BackgroundWork
 from portal.kernel import audit, events
 from portal.kernel.errors import ArchwayError, Conflict, Unauthenticated
@@ -28,8 +28,8 @@ from portal.kernel.principal import Principal, for_key, for_worker
 logger = logging.getLogger(__name__)
 
 Status = BackgroundWork.Status
-Work = TypeVar("Work", Batch, Archive, ModelChange, TermChange, EvaluationRun)
-AnyWork = Batch | Archive | ModelChange | TermChange | EvaluationRun
+Work = TypeVar("Work", Batch, Archive, ModelChange, TermChange, EvaluationRun, Generation)
+AnyWork = Batch | Archive | ModelChange | TermChange | EvaluationRun | Generation
 # A wake-up that leads nowhere is sent again after this many seconds.
 _LOST_MESSAGE = 30
 _TELL_EVERY = 0.5
@@ -189,6 +189,7 @@ def _send(model: type[AnyWork], pk: int) -> None:
         Archive: tasks.work_on_archive,
         ModelChange: tasks.work_on_model_change,
         EvaluationRun: tasks.work_on_evaluation,
+        Generation: tasks.work_on_generation,
         TermChange: tasks.work_on_term_change,
     }[model]
     try:
@@ -203,7 +204,7 @@ def sweep() -> int:
     stale = Q(heartbeat_at__lt=now - timedelta(seconds=settings.ARCHWAY["CLAIM_TTL"]))
     waiting = Q(heartbeat_at=None, created_at__lt=now - timedelta(seconds=_LOST_MESSAGE))
     sent = 0
-    for model in (Batch, Archive, ModelChange, TermChange, EvaluationRun):
+    for model in (Batch, Archive, ModelChange, TermChange, EvaluationRun, Generation):
         for pk in model.objects.filter(stale | waiting, status__in=BackgroundWork.OPEN).values_list("pk", flat=True):
             _send(model, pk)
             sent += 1

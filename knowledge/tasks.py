@@ -14,6 +14,7 @@ from knowledge import (
     background,
     batches,
     documents,
+    generation,
     lifecycle,
     model_changes,
     quality,
@@ -103,6 +104,13 @@ def work_on_term_change(change_id: int) -> None:
     """One slice of what follows a change of terms; then another wake-up while there is more."""
     if retokenising.work(change_id):
         work_on_term_change.apply_async([change_id], retry=False)
+
+
+@shared_task(name="knowledge.tasks.work_on_generation", ignore_result=True)
+def work_on_generation(generation_id: int) -> None:
+    """One slice of what a model makes of passages; then another wake-up while there is more."""
+    if generation.work(generation_id):
+        work_on_generation.apply_async([generation_id], retry=False)
 
 
 @shared_task(name="knowledge.tasks.embed_questions", ignore_result=True)

@@ -27,6 +27,7 @@ from knowledge.api.documents import (
     RevisionViewSet,
     TasksView,
 )
+from knowledge.api.generations import GenerationView
 from knowledge.api.model_changes import ModelChangeView
 from knowledge.api.search import SearchView
 from knowledge.api.sources import (
@@ -35,6 +36,14 @@ from knowledge.api.sources import (
     QuestionTemplateView,
     SourceViewSet,
     TextsView,
+)
+from knowledge.api.terms import (
+    ChunkQuestionSheetsView,
+    ChunkQuestionsView,
+    QuestionView,
+    TermSheetsView,
+    TermsView,
+    TermView,
 )
 from knowledge.api.uploads import BaseUploadsView, UploadView
 
@@ -52,6 +61,7 @@ urlpatterns = [
         BaseDocumentsView.as_view({"get": "list", "post": "create"}),
         name="api-base-documents",
     ),
+    re_path(r"^bases/(?P<base>[^/]+)/generations/?$", GenerationView.as_view(), name="api-base-generations"),
     re_path(r"^bases/(?P<base>[^/]+)/texts/?$", TextsView.as_view(), name="api-base-texts"),
     re_path(
         r"^bases/(?P<base>[^/]+)/question-sheets/?$", QuestionSheetsView.as_view(), name="api-base-question-sheets"
@@ -75,6 +85,16 @@ urlpatterns = [
         re_path(rf"^batches/(?P<batch>[^/]+)/{verb}/?$", BatchView.as_view({"post": verb}), name=f"api-batch-{verb}")
         for verb in ("cancel", "undo", "again")
     ],
+    re_path(r"^bases/(?P<base>[^/]+)/terms/?$", TermsView.as_view(), name="api-terms"),
+    re_path(r"^bases/(?P<base>[^/]+)/terms/(?P<term>[^/]+)/?$", TermView.as_view(), name="api-term"),
+    re_path(r"^bases/(?P<base>[^/]+)/term-sheets/?$", TermSheetsView.as_view(), name="api-term-sheets"),
+    re_path(
+        r"^bases/(?P<base>[^/]+)/chunk-question-sheets/?$",
+        ChunkQuestionSheetsView.as_view(),
+        name="api-chunk-question-sheets",
+    ),
+    re_path(r"^chunks/(?P<chunk>[^/]+)/questions/?$", ChunkQuestionsView.as_view(), name="api-chunk-questions"),
+    re_path(r"^questions/(?P<question>[^/]+)/?$", QuestionView.as_view(), name="api-question"),
     re_path(r"^bases/(?P<base>[^/]+)/tags/?$", TagsView.as_view(), name="api-tags"),
     re_path(
         r"^bases/(?P<base>[^/]+)/exports/?$",

@@ -5,6 +5,7 @@ from knowledge.models.bases import Grant, KnowledgeBase, Role
 from knowledge.models.chunks import Chunk, ChunkVector, ChunkVersion
 from knowledge.models.documents import Attempt, Document, Revision, StoredImage
 from knowledge.models.evaluations import CaseResult, CaseTarget, EvaluationCase, EvaluationRun, SettledQuestion
+from knowledge.models.generations import Generation, GenerationMark
 from knowledge.models.model_changes import ModelChange
 from knowledge.models.pictures import PicturePlace, RecognisedText
 from knowledge.models.queries import QueryRecord
@@ -29,6 +30,8 @@ __all__ = [
     "Document",
     "EvaluationCase",
     "EvaluationRun",
+    "Generation",
+    "GenerationMark",
     "Grant",
     "KnowledgeBase",
     "ModelChange",
