@@ -121,6 +121,30 @@ def typed(text: str) -> Any:
     return _meant(" ".join(text.split()))
 
 
+def as_lines(values: Mapping[str, Any]) -> str:
+    """Facts as a person edits them: `key: value`, one a line."""
+    return "\n".join(f"{key}: {_line(value)}" for key, value in sorted(values.items()))
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def from_lines(text: str) -> dict[str, Any]:
+    """The opposite. Raises `Invalid` (metadata_invalid) for a line without a colon."""
+    found: dict[str, Any] = {}
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or not key.strip():
+            raise Invalid("Write each line as key: value.", code="metadata_invalid")
+        found[key.strip()] = typed(value)
+    return found
+
+
 def of_revision(document: Document, revision: Revision) -> dict[str, Any]:
     """A document's facts once a revision is its current one: those of its file, and over them what people set."""
     own = {key: value for key, value in document.metadata.items() if key in document.metadata_by_hand}
@@ -153,6 +177,38 @@ def condition(key: str, op: str, value: Any) -> Condition:
     if not 1 <= len(cleaned) <= MOST_VALUES or (op in _RANGES and isinstance(cleaned[0], bool)):
         raise Invalid("Give a value to compare with.", code="filter_invalid")
     return Condition(name, cast(Operator, op), tuple(cleaned))
+
+
+_WRITTEN = re.compile(r"\s*(?P<key>.+?)\s*(?P<op>>=|<=|>|<|=|:|\sin\s)\s*(?P<value>.+?)\s*", re.IGNORECASE)
+
+
+def parsed(text: str) -> tuple[Condition, ...]:
+    """Conditions as people write them, cut at semicolons: `year >= 2024; region in east, west; state = final`.
+
+    Raises `Invalid` (filter_invalid).
+    """
+    found = []
+    for part in re.split(r"[;；\n]+", text):
+        if not part.strip():
+            continue
+        match = _WRITTEN.fullmatch(part)
+        if match is None:
+            raise Invalid("Write %(part)s as: key = value.", code="filter_invalid", part=part.strip()[:100])
+        op = match["op"].strip().casefold().replace(":", "=")
+        value = match["value"]
+        values = [typed(one) for one in re.split(r"[,，]", value) if one.strip()] if op == "in" else typed(value)
+        found.append(condition(match["key"], op, values))
+    if len(found) > MOST_CONDITIONS:
+        raise Invalid("Give at most %(n)s conditions.", code="filter_invalid", n=MOST_CONDITIONS)
+    return tuple(found)
+
+
+def written(text: str) -> tuple[Condition, ...]:
+    """The same where nobody can be told: what can not be read finds nothing, rather than everything."""
+    try:
+        return parsed(text)
+    except Invalid:
+        return (Condition("", "=", ("",)),)
 
 
 def narrowed(documents: QuerySet[Document], conditions: Sequence[Condition]) -> QuerySet[Document]:

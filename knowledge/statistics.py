@@ -33,7 +33,8 @@ _OF_REVISION, _OF_PASSAGE = _append("revision_id"), _append("parent_id")
 _OF_LEAVES = """
 INSERT INTO knowledge_revisionterms (base_id, revision_id, sign, chunks, words, lexemes, counts, at)
 SELECT %(base)s, %(revision)s, %(sign)s, leaves.chunks, leaves.words, terms.lexemes, terms.counts, now()
-  FROM (SELECT count(*) AS chunks, coalesce(sum(words), 0) AS words FROM knowledge_chunk WHERE id = ANY(%(ids)s)) leaves,
+  FROM (SELECT count(*) AS chunks, coalesce(sum(words), 0) AS words
+          FROM knowledge_chunk WHERE id = ANY(%(ids)s)) leaves,
        (SELECT coalesce(array_agg(word), '{}') AS lexemes, coalesce(array_agg(ndoc), '{}') AS counts
           FROM ts_stat(format('SELECT lexemes FROM knowledge_chunk WHERE id = ANY(%%L::bigint[])',
                               %(ids)s::bigint[]))) terms

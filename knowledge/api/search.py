@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 
 from knowledge import asking
 from knowledge.api import serializers as shapes
+from knowledge.metadata import condition
 from knowledge.models import QueryRecord
 from knowledge.retrieval.contract import Filters, RetrievalRequest
 from portal.kernel.reading import asker, checked
@@ -28,6 +29,7 @@ def retrieval_request(data: dict[str, Any], bases: list[str]) -> RetrievalReques
         weight=data["weight"],
         fusion=data["fusion"],
         neighbours=data["neighbours"],
+        per_document=data["per_document"],
         rerank=data["rerank"],
         rerank_endpoint=data["rerank_endpoint"],
         filters=Filters(
@@ -37,6 +39,7 @@ def retrieval_request(data: dict[str, Any], bases: list[str]) -> RetrievalReques
             folder=filters.get("folder", ""),
             updated_from=filters.get("updated_from"),
             updated_to=filters.get("updated_to"),
+            metadata=tuple(condition(row["key"], row["op"], row["value"]) for row in filters.get("metadata", ())),
         ),
     )
 

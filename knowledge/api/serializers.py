@@ -7,6 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from knowledge import metadata
 from knowledge.models import Attempt, Chunk, Document, Grant, KnowledgeBase, Revision, Role
 from knowledge.retrieval.contract import MODES, RERANKS
 from portal.kernel.errors import ArchwayError
@@ -125,8 +126,8 @@ class DocumentSerializer(serializers.ModelSerializer[Document]):
     class Meta:
         model = Document
         fields = [
-            "id", "base", "name", "folder", "enabled", "tags", "review_date", "owner", "active", "latest", "created_at",
-            "updated_at", "deleted_at",
+            "id", "base", "name", "folder", "enabled", "tags", "metadata", "review_date", "owner", "active", "latest",
+            "created_at", "updated_at", "deleted_at",
         ]  # fmt: skip
 
     @extend_schema_field(RevisionSerializer(allow_null=True))
@@ -142,6 +143,7 @@ class DocumentChange(serializers.Serializer[Any]):
     folder = serializers.CharField(max_length=800, required=False, allow_blank=True)
     tags = serializers.ListField(child=serializers.CharField(max_length=60), required=False)
     review_date = serializers.DateField(required=False, allow_null=True)
+    metadata = serializers.DictField(required=False)
     owner = serializers.CharField(max_length=16, required=False, allow_null=True, allow_blank=True)
     enabled = serializers.BooleanField(required=False)
 
@@ -189,6 +191,14 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         return reason_of(attempt.message, attempt.params)
 
 
+class ConditionInput(serializers.Serializer[Any]):
+    """`key` `op` `value`: equal to the value, in a list of values, or a range of numbers or texts (dates)."""
+
+    key = serializers.CharField(max_length=metadata.LONGEST_KEY)
+    op = serializers.ChoiceField(choices=metadata.OPERATORS, required=False, default="=")
+    value = serializers.JSONField()
+
+
 class FiltersInput(serializers.Serializer[Any]):
     """Narrowing before the top k is taken."""
 
@@ -198,6 +208,7 @@ class FiltersInput(serializers.Serializer[Any]):
     folder = serializers.CharField(required=False, allow_blank=True, default="")
     updated_from = serializers.DateField(required=False, allow_null=True, default=None)
     updated_to = serializers.DateField(required=False, allow_null=True, default=None)
+    metadata = ConditionInput(many=True, required=False, default=list, max_length=metadata.MOST_CONDITIONS)
 
 
 class SearchInput(serializers.Serializer[Any]):
@@ -211,6 +222,7 @@ class SearchInput(serializers.Serializer[Any]):
     weight = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True, default=None)
     fusion = serializers.ChoiceField(choices=["convex", "rrf"], required=False, allow_null=True, default=None)
     neighbours = serializers.IntegerField(min_value=0, max_value=3, required=False, allow_null=True, default=None)
+    per_document = serializers.IntegerField(min_value=0, max_value=20, required=False, allow_null=True, default=None)
     rerank = serializers.ChoiceField(choices=RERANKS, required=False, allow_null=True, default=None)
     rerank_endpoint = serializers.CharField(max_length=40, required=False, allow_blank=True, default="")
     filters = FiltersInput(required=False)
@@ -253,6 +265,7 @@ class HitOutput(serializers.Serializer[Any]):
     highlights = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
     images = HitImageOutput(many=True)
     recognised = serializers.BooleanField()
+    question = serializers.CharField(allow_blank=True)
 
 
 class SearchOutput(serializers.Serializer[Any]):
@@ -265,4 +278,6 @@ class SearchOutput(serializers.Serializer[Any]):
     below_threshold = serializers.IntegerField()
     milliseconds = serializers.FloatField()
     warnings = serializers.ListField(child=serializers.DictField())
+    corrections = serializers.ListField(child=serializers.DictField())
+    meant = serializers.CharField(allow_blank=True)
     trace = serializers.JSONField(required=False)

@@ -10,12 +10,13 @@ from knowledge.chunks import history, shaping
 from knowledge.ingestion.split.handmade import places_to_cut
 from knowledge.ingestion.store import searchable_text
 from knowledge.ingestion.transformations import settings_of
-from knowledge.models import Chunk, ChunkVersion, Revision
+from knowledge.models import Chunk, ChunkQuestion, ChunkVersion, Revision
 from knowledge.pages.comparing import Change, word_changes
 from knowledge.pages.picture_strips import Strip, strips
+from knowledge.questions import verbs as questions
 from portal.gateway.embedding import counter_for
 
-PANELS = ("edit", "split", "history", "leaves", "add", "leaf", "first")
+PANELS = ("edit", "split", "history", "leaves", "add", "leaf", "first", "questions")
 MOST_PLACES = 120
 _BEGINNING = 110
 
@@ -71,13 +72,16 @@ class Card:
     leaves: list[LeafLine] = field(default_factory=list)
     leaf: LeafLine | None = None
     pictures: Strip | None = None
+    questions: list[ChunkQuestion] = field(default_factory=list)
 
 
 def cards(revision: Revision, chunks: list[Chunk], opened: Opened) -> list[Card]:
     """The cards of one page, one of them perhaps with an open panel."""
     found = [_opened_card(revision, chunk, opened) if chunk.pk == opened.chunk else Card(chunk) for chunk in chunks]
     pictures = strips(revision, [(chunk.pk, chunk.start, chunk.end) for chunk in chunks])
+    asked = questions.of_passages([chunk.pk for chunk in chunks])
     for card in found:
+        card.questions = asked.get(card.chunk.pk, [])
         card.pictures = pictures.get(card.chunk.pk)
     return found
 
@@ -92,7 +96,7 @@ def _opened_card(revision: Revision, chunk: Chunk, opened: Opened) -> Card:
         card.leaves = leaf_lines(revision, chunk)
         card.leaf = next((line for line in card.leaves if line.row.pk == opened.leaf), None)
         card.text = card.leaf.own if card.leaf else card.text
-    elif opened.panel == "add":
+    elif opened.panel in ("add", "questions"):
         card.text = ""
     if opened.typed is not None:
         card.text = opened.typed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from knowledge.pages import chunk_actions, chunk_pages, preview_pages, review_pages
+from knowledge.pages import chunk_actions, chunk_pages, preview_pages, question_actions, review_pages
 
 _DOCUMENT = "bases/<str:base>/documents/<str:document>/"
 _CHUNKS = f"{_DOCUMENT}chunks/"
@@ -18,6 +18,7 @@ urlpatterns = [
         path(f"{_CHUNKS}<int:chunk>/{verb}/", chunk_actions.act, {"verb": verb}, name=f"chunk-{verb}")
         for verb in chunk_actions.VERBS
     ],
+    path(f"{_CHUNKS}<int:chunk>/questions/", question_actions.act, name="chunk-questions"),
     path(f"{_DOCUMENT}revisions/<int:number>/undo/", chunk_actions.undo, name="chunk-undo"),
     path(f"{_DOCUMENT}revisions/<int:number>/add-first/", chunk_actions.add_first, name="chunk-add-first"),
 ]

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext, gettext_lazy, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from knowledge import base_settings, hit_tests
+from knowledge import base_settings, hit_tests, metadata
 from knowledge.access import access_base, visible_documents
 from knowledge.hit_tests import COLUMNS
 from knowledge.ingestion.parsers import FILE_TYPES
@@ -22,7 +22,7 @@ from knowledge.pages import passages
 from knowledge.pages.frame import base_frame
 from knowledge.pages.search_settings import SearchSettings
 from knowledge.retrieval.contract import MODES, Mode
-from portal.kernel.errors import NotFound, Unavailable
+from portal.kernel.errors import Invalid, NotFound, Unavailable
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import is_htmx, signed_in
 from portal.kernel.principal import Principal
@@ -50,6 +50,8 @@ _WORDS_OF_RETRIEVAL = (
     gettext_noop("complete the scores"),
     gettext_noop("blend"),
     gettext_noop("load passages"),
+    gettext_noop("search by questions"),
+    gettext_noop("look for what was meant"),
 )
 _DETAILS: dict[str, Any] = {
     "bases": gettext_lazy("bases"),
@@ -97,6 +99,19 @@ class HitTestForm(forms.Form):
         max_value=3,
         help_text=gettext_lazy("Passages before and after each hit"),
     )
+    per_document = forms.IntegerField(
+        label=gettext_lazy("Passages of one document"),
+        min_value=0,
+        max_value=20,
+        required=False,
+        help_text=gettext_lazy("0 for no limit"),
+    )
+    meta = forms.CharField(
+        label=gettext_lazy("Metadata"),
+        max_length=500,
+        required=False,
+        help_text=gettext_lazy("For example: year >= 2024; region in east, west"),
+    )
     folder = forms.ChoiceField(label=gettext_lazy("Folder"), required=False)
     tag = forms.ChoiceField(label=gettext_lazy("Tag"), required=False)
     type = forms.ChoiceField(label=gettext_lazy("Type"), required=False)
@@ -107,6 +122,15 @@ class HitTestForm(forms.Form):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
             field.choices = [("", gettext("All")), *rows]
+
+    def clean_meta(self) -> str:
+        """Conditions that can be read."""
+        text = str(self.cleaned_data["meta"] or "")
+        try:
+            metadata.parsed(text)
+        except Invalid as error:
+            raise forms.ValidationError(error.sentence()) from error
+        return text
 
     @property
     def settings(self) -> SearchSettings:
@@ -344,7 +368,7 @@ def _page(
 
 def _more(form: HitTestForm, base: KnowledgeBase) -> bool:
     """Whether the folded settings hold something that the base does not say itself, or something wrong."""
-    names = ("weight", "fusion", "neighbours", "folder", "tag", "type")
+    names = ("weight", "fusion", "neighbours", "per_document", "meta", "folder", "tag", "type")
     own = _initial("", SearchSettings().filled(base_settings.read(base.config).searching))
     return any(str(form[name].value() or "0") != str(own.get(name) or "0") or form[name].errors for name in names)
 

@@ -10,7 +10,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_POST, require_safe
 
 from knowledge import documents as verbs
-from knowledge import lifecycle
+from knowledge import lifecycle, metadata
 from knowledge.ingestion.pipeline import parsed
 from knowledge.models import Attempt, Document, Revision, Role
 from knowledge.pages.comparing import compare
@@ -45,6 +45,7 @@ def _page(
         "document": row,
         "page": page,
         "attempts": attempts.order_by("-id")[:MOST_ATTEMPTS],
+        "facts": request.POST.get("metadata", metadata.as_lines(row.metadata)),
         "error": error.sentence() if error else "",
         "topic": topic,
         "after": seq,
@@ -133,7 +134,12 @@ def describe(request: PortalRequest, principal: Principal, base: str, document: 
     tags = request.POST.get("tags", "").replace("，", ",").split(",")
     try:
         verbs.describe(
-            principal, row, name=request.POST.get("name", ""), folder=request.POST.get("folder", ""), tags=tags
+            principal,
+            row,
+            name=request.POST.get("name", ""),
+            folder=request.POST.get("folder", ""),
+            tags=tags,
+            metadata=metadata.from_lines(request.POST["metadata"]) if "metadata" in request.POST else None,
         )
     except (Conflict, Invalid) as error:
         return _page(request, principal, base, document, error)

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from knowledge.base_settings import Searching
+from knowledge.metadata import written
 from knowledge.retrieval.contract import MODES, Filters, Mode, RetrievalRequest
 
 FUSIONS: tuple[Literal["convex", "rrf"], ...] = ("convex", "rrf")
@@ -28,9 +29,12 @@ class SearchSettings:
     weight: float | None = None
     fusion: Literal["convex", "rrf"] | None = None
     neighbours: int | None = None
+    per_document: int | None = None
     folder: str = ""
     tag: str = ""
     type: str = ""
+    # Conditions on metadata as people write them: "year >= 2024; region in east, west".
+    meta: str = ""
 
     @classmethod
     def of(cls, data: QueryDict | Mapping[str, Any]) -> SearchSettings:
@@ -46,6 +50,8 @@ class SearchSettings:
             folder=_text(data.get("folder"), 800).strip("/"),
             tag=_text(data.get("tag"), 60),
             type=_text(data.get("type"), 120),
+            per_document=_whole(data.get("per_document"), 0, 20),
+            meta=_text(data.get("meta"), 500),
         )
 
     @property
@@ -57,7 +63,7 @@ class SearchSettings:
         """With a base's own values where nothing is set, so that nothing is left to be looked up later."""
         values = {
             name: getattr(defaults, name)
-            for name in ("mode", "top_k", "threshold", "weight", "fusion", "neighbours")
+            for name in ("mode", "top_k", "threshold", "weight", "fusion", "neighbours", "per_document")
             if getattr(self, name) is None
         }
         return replace(self, **values)
@@ -73,10 +79,12 @@ class SearchSettings:
             weight=self.weight,
             fusion=self.fusion,
             neighbours=self.neighbours,
+            per_document=self.per_document,
             filters=Filters(
                 folder=self.folder,
                 tags=(self.tag,) if self.tag else (),
                 mimes=(self.type,) if self.type else (),
+                metadata=written(self.meta),
             ),
         )
 

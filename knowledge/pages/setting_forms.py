@@ -163,6 +163,18 @@ class SearchingForm(forms.Form):
         label=_("Neighbours"), min_value=0, max_value=3,
         help_text=_("Passages before and after each hit that go along as context. 0–3."),
     )  # fmt: skip
+    per_document = forms.IntegerField(
+        label=_("Passages of one document"), min_value=0, max_value=20,
+        help_text=_("At most so many, so that answers rest on several documents. 0 for no limit."),
+    )  # fmt: skip
+    typos = forms.BooleanField(
+        label=_("Put mistyped words right"), required=False,
+        help_text=_("Latin words that stand nowhere in the base are searched as the nearest word that does."),
+    )  # fmt: skip
+    pinyin = forms.BooleanField(
+        label=_("Understand pinyin"), required=False,
+        help_text=_("Finds Chinese words typed in Latin letters: nianjia, nian jia or nj."),
+    )  # fmt: skip
     log_queries = forms.BooleanField(
         label=_("Keep questions"), required=False,
         help_text=_("Each person's own questions stay in their history; switch off for confidential bases."),

@@ -20,6 +20,7 @@ from knowledge.pages import (
     setting_pages,
     source_pages,
     tag_pages,
+    term_pages,
     uploads,
 )
 
@@ -49,6 +50,10 @@ urlpatterns = [
         path(f"{_BASE}batches/<str:batch>/{verb}/", batch_pages.act_on_batch, {"verb": verb})
         for verb in batch_pages.BATCH_VERBS
     ],
+    path(f"{_BASE}terms/", term_pages.terms, name="terms"),
+    path(f"{_BASE}terms/change/", term_pages.change, name="terms-change"),
+    path(f"{_BASE}terms/import/", term_pages.take_over, name="terms-import"),
+    path(f"{_BASE}terms/sheet/", term_pages.sheet, name="terms-sheet"),
     path(f"{_BASE}tags/", tag_pages.tags, name="tags"),
     path(f"{_BASE}tags/change/", tag_pages.change, name="tags-change"),
     path(f"{_BASE}archive/", archive_pages.exports, name="archive"),

@@ -90,12 +90,20 @@ def read_sheet(path: Path, name: str) -> QuestionSheet:
     Raises `Invalid`: not_a_sheet (another type), columns_missing (no head row with question and answer), and the
     parsers' errors.
     """
+    return judge(rows_of(path, name))
+
+
+def rows_of(path: Path, name: str) -> list[tuple[str, int, list[str]]]:
+    """(sheet, row number, cells) of a CSV, TSV or XLSX file, blank rows left out; read in a child process.
+
+    Raises `Invalid` (not_a_sheet) and the parsers' errors.
+    """
     mime = sniff(path, name)
     if mime not in READABLE:
         raise Invalid("Import questions from a CSV or XLSX file.", code="not_a_sheet")
     limits = SandboxLimits(memory_mb=settings.ARCHWAY["PARSE_MEMORY_MB"], cpu_seconds=30, wall_seconds=30)
     document = parse_file(File(path, name, mime), limits, parser=READER)
-    return judge([(sheet, number, cells) for sheet, number, cells in json.loads(document.text)])
+    return [(sheet, number, cells) for sheet, number, cells in json.loads(document.text)]
 
 
 def judge(rows: Sequence[tuple[str, int, list[str]]]) -> QuestionSheet:

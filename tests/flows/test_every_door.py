@@ -21,7 +21,9 @@ from knowledge.models import Chunk, Grant, QueryRecord, Role, Source, StoredImag
 from knowledge.pages.document_actions import VERBS
 from knowledge.quality import cases
 from knowledge.quality import runs as evaluations
+from knowledge.questions import verbs as questions
 from knowledge.retrieval.contract import RetrievalRequest
+from knowledge.terms import verbs as terms
 from portal.kernel import keys, notify
 from portal.kernel.models import Department, Notification, User
 from portal.kernel.principal import for_user
@@ -117,6 +119,8 @@ def alices(world: World) -> Alices:
     batch = batches.start(alice, world.base, "tag", batches.Selection(ids=(document.uid,)), {"tags": [SECRET_WORD]})
     export = archive.start_export(alice, world.base)
     upload = resumable.begin(alice, world.base, path=f"{SECRET_WORD}-2.md", length=100)
+    term = terms.add(alice, world.base, terms.wanted(SECRET_WORD, [f"{SECRET_WORD}s"]))
+    (question,) = questions.add(alice, chunk, [f"Where is the {SECRET_WORD}?"])
     source = Source.objects.create(
         base=world.base, name=SECRET_WORD, kind=Source.Kind.PAGE, url=f"http://{SECRET_WORD}.example/"
     )
@@ -126,6 +130,8 @@ def alices(world: World) -> Alices:
             "case": case.uid,
             "evaluation": evaluation.uid,
             "upload": upload.uid,
+            "term": term.uid,
+            "question": question.uid,
             "source": source.uid,
             "base": world.base.uid,
             "batch": batch.uid,
