@@ -80,6 +80,8 @@ ARCHWAY: dict[str, Any] = {
     # What prices and quotas of money are counted in.
     "CURRENCY": _env("ARCHWAY_CURRENCY", "USD"),
     "USAGE_DAYS": _number("ARCHWAY_USAGE_DAYS", 90),
+    # How long an answer may be used again where CACHE_REDIS_URL is set; never longer than a day.
+    "CACHE_SECONDS": min(_number("ARCHWAY_CACHE_HOURS", 24), 24) * 3600,
     "ENV_CREDENTIALS": _list("ARCHWAY_ENV_CREDENTIALS"),
     "EGRESS_ALLOW": _list("ARCHWAY_EGRESS_ALLOW"),
     # Networks whose X-Forwarded-For is believed.
@@ -235,6 +237,8 @@ _redis_base = _number("ARCHWAY_REDIS_FIRST_DATABASE", 0)
 _redis_url = _env("REDIS_URL") or ("redis://localhost/0" if PRODUCTION else "")
 _redis = locations.redis_from_url(_redis_url) if _redis_url else locations.embedded_redis()
 REDIS_URL = _redis.client_url(_redis_base + 2)
+# A Redis with search, database 0, for answers that are used again; empty: none are.
+CACHE_REDIS_URL = _env("CACHE_REDIS_URL")
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
 CHANNEL_LAYERS = {
     "default": {

@@ -77,6 +77,8 @@ class ChatAnswer:
     first_token_seconds: float | None
     fell_back: bool = False
     demo: bool = False
+    # Used again: it was given to an earlier question, and cost nothing now.
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)

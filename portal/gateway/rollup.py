@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 _LOCK = 0x0A5C_0B00
 _GROUP = ("workspace", "user", "department", "key", "endpoint", "kind", "purpose")
 DAYS_ANEW = 3
+_NO_FAILURES = [UsageRecord.Outcome.OK, UsageRecord.Outcome.CACHED, UsageRecord.Outcome.CANCELLED]
 
 
 def roll_up(days: int = DAYS_ANEW) -> int:
@@ -41,7 +42,7 @@ def _sum_day(day: date) -> int:
         .values(*_GROUP)
         .annotate(
             calls=Count("id"),
-            failures=Count("id", filter=~Q(outcome__in=[UsageRecord.Outcome.OK, UsageRecord.Outcome.CANCELLED])),
+            failures=Count("id", filter=~Q(outcome__in=_NO_FAILURES)),
             sum_in=Sum("tokens_in"),
             sum_out=Sum("tokens_out"),
             sum_cached=Sum("tokens_cached"),

@@ -55,6 +55,7 @@ class UsageRecord(PublicId, Attributed, Spent):
         CANCELLED = "cancelled", _("cancelled")
         REFUSED = "refused", _("refused by a quota")
         LOST = "lost", _("process ended")
+        CACHED = "cached", _("answered from the cache")
 
     at = models.DateTimeField(_("at"), default=timezone.now, db_index=True)
     door = models.CharField(_("door"), max_length=10, blank=True)

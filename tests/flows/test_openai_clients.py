@@ -237,6 +237,7 @@ def test_hanging_up_reaches_the_provider(place: Place, models: ModelServer, beha
             response = answer(line)
             assert response.status == 200
             assert any(b"demo" in event for event in iter(response.readline, b""))
+            response.close()  # it holds the socket open
     models.wait_for(lambda seen: [each.ended for each in seen] == ["gone"])
     until(lambda: UsageRecord.objects.exists(), "the call is in the account book")
     assert UsageRecord.objects.values_list("outcome", "code").get() == ("cancelled", "")

@@ -45,7 +45,10 @@ class UsageRecordAdmin(ScopedAdmin):
     readonly_fields = ["uid"]
     actions = ["export"]
 
-    @display(description=_("outcome"), label={"ok": "success", "cancelled": "info", "refused": "warning"})
+    @display(
+        description=_("outcome"),
+        label={"ok": "success", "cached": "success", "cancelled": "info", "refused": "warning"},
+    )
     def ended(self, row: UsageRecord) -> tuple[str, str]:
         words = row.get_outcome_display()
         return (row.outcome, f"{words} · {row.code}" if row.code else words)
