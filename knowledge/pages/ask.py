@@ -16,7 +16,7 @@ from knowledge import threads
 from knowledge.access import searchable_documents, visible_bases
 from knowledge.answering import preparing, records, writing
 from knowledge.answering.contract import PROCESSINGS, Answer, AnswerRequest, Prepared, Processing, State
-from knowledge.models import Chunk, KnowledgeBase, QueryRecord
+from knowledge.models import Chunk, KnowledgeBase, QueryRecord, Role
 from knowledge.pages import passages
 from knowledge.pages.search_settings import SearchSettings
 from knowledge.pages.written import Written, written
@@ -65,6 +65,8 @@ class Shown:
     copy_text: str
     written: Written | None = None
     searched_for: str = ""
+    # Whether its person may put it into the evaluation set of a base that it was found in.
+    may_save: bool = False
 
     @property
     def retrieved(self) -> int:
@@ -318,7 +320,16 @@ def _shown(
         copy_text=_as_text(request, query, cited, text.text if text else None),
         written=text,
         searched_for=str(answer.get("searched_for", "")),
+        may_save=record is not None and not _editable(request, principal).isdisjoint(hit["base"] for hit in hits),
     )
+
+
+def _editable(request: HttpRequest, principal: Principal) -> frozenset[str]:
+    """The uids of the bases that the asker may edit, looked up once a request."""
+    if not hasattr(request, "editable_bases"):
+        found = frozenset(visible_bases(principal, Role.EDITOR).values_list("uid", flat=True))
+        request.editable_bases = found  # type: ignore[attr-defined]
+    return request.editable_bases  # type: ignore[attr-defined,no-any-return]
 
 
 def _hidden(record: QueryRecord) -> Shown:

@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
-from knowledge import base_settings
+from knowledge import base_settings, threads
 from knowledge.access import access_base, access_chunk
 from knowledge.models import EvaluationCase, KnowledgeBase, Role
 from knowledge.pages import evaluation_shown as shown
@@ -132,7 +132,8 @@ def save_hit(request: PortalRequest, principal: Principal, base: str) -> HttpRes
 @require_POST
 @signed_in
 def save_rated(request: PortalRequest, principal: Principal, thread: str, record: str) -> HttpResponse:
-    """An answer that its asker rated "helpful", as a case of the bases that they may edit."""
+    """An answer that its asker finds helpful, as a case of the bases that they may edit; it rates it so."""
+    threads.rate(principal, thread, record, True)
     number = feedback.save(principal, thread, record)
     if is_htmx(request):
         return render(request, "knowledge/evaluation_saved.html", {})

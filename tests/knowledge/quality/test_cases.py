@@ -224,7 +224,10 @@ def test_a_case_does_not_show_the_text_of_a_document_in_the_bin(library: World) 
 def test_the_api_adds_lists_changes_and_deletes_cases_and_runs(library: World) -> None:
     client = browser(library.alice)
     home = f"/api/v1/bases/{library.base.uid}"
-    body: dict[str, Any] = {"question": "How much leave?", "expected": [{"document": "hr/leave.md", "grade": 2}]}
+    body: dict[str, Any] = {
+        "question": "How many days of annual leave?",
+        "expected": [{"document": "hr/leave.md", "grade": 2}],
+    }
     made = client.post(f"{home}/cases/", body, "application/json")
     assert made.status_code == 201, made.content
     uid = made.json()["id"]
@@ -246,3 +249,15 @@ def test_the_api_adds_lists_changes_and_deletes_cases_and_runs(library: World) -
     results = client.get(f"/api/v1/evaluations/{run}/results/?variant=keywords").json()["results"]
     assert [row["rank"] for row in results] == [1]
     assert client.delete(f"/api/v1/cases/{uid}/").status_code == 204
+
+
+def test_saving_an_answer_as_a_case_rates_it_and_only_editors_are_offered_it(library: World) -> None:
+    record = asked(library, library.alice)
+    client = browser(library.alice)
+    address = f"/ask/{record.thread}/{record.uid}/case/"
+    assert address in client.get(f"/ask/{record.thread}/").content.decode()
+    assert client.post(address).status_code == 302
+    record.refresh_from_db()
+    assert record.helpful is True and EvaluationCase.objects.filter(base=library.base).count() == 1
+    theirs = asked(library, library.bob)
+    assert "/case/" not in browser(library.bob).get(f"/ask/{theirs.thread}/").content.decode()

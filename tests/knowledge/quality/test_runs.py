@@ -3,10 +3,12 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from knowledge import background, base_settings, bases
+from knowledge import background, base_settings, bases, documents, model_changes
 from knowledge.models import CaseResult, EvaluationCase, EvaluationRun, KnowledgeBase, Role
 from knowledge.quality import cases, gate, runs
 from knowledge.quality.cases import Target
+from portal.gateway.embedding import ensure_local_endpoint
+from portal.gateway.models import ModelEndpoint
 from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.models import AuditEntry, Notification
 from tests.support.people import World, indexed
@@ -87,8 +89,6 @@ def test_a_run_ends_when_its_asker_may_edit_no_longer(library: World) -> None:
 
 
 def test_a_document_in_the_recycle_bin_is_no_longer_expected(library: World) -> None:
-    from knowledge import documents
-
     alice = library.principal(library.alice)
     case = EvaluationCase.objects.get(question__startswith="How much")
     target = case.targets.get().document
@@ -185,3 +185,19 @@ def test_another_splitting_is_tried_in_a_base_that_nobody_sees_and_that_goes_aft
     assert run.applied
     assert base_settings.read(KnowledgeBase.objects.get(pk=base.pk).config).splitting.passage_tokens == 60
     assert not KnowledgeBase.objects.filter(name__startswith="trial:").exists()
+
+
+def test_another_model_is_tried_before_it_is_changed(library: World) -> None:
+    # The built-in model under another name: what is tried answers as well as what is there.
+    mine = ensure_local_endpoint()
+    again = ModelEndpoint.objects.create(
+        name="Again", kind=mine.kind, provider=mine.provider, model_name=mine.model_name, space=mine.space
+    )
+    alice = library.principal(library.alice)
+    base = guard(library, "block", measure="recall@5", tolerance=1.0)
+    outcome = gate.change_model(alice, base, again.uid)
+    assert outcome.state == "checking" and outcome.run is not None
+    assert model_changes.current(base) is None
+    run = worked(outcome.run)
+    assert run.status == EvaluationRun.Status.DONE, (run.error_code, run.error_message)
+    assert run.applied and model_changes.current(base) is not None
