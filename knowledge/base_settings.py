@@ -72,12 +72,14 @@ class Answering(_Section):
 
     `endpoint` is the uid of a chat endpoint, empty for the default one. Passages whose best is less relevant than
     `least_relevance` are no basis for an answer. `rewrite`: follow-up questions are made to stand for themselves.
+    `reuse`: where the operator keeps answers, one may be given again to the same person's same question.
     """
 
     processing: Literal["direct", "model_opt"] = "direct"
     endpoint: str = Field(default="", max_length=40)
     least_relevance: float = Field(default=0.1, ge=0, le=1)
     rewrite: bool = False
+    reuse: bool = True
 
 
 class Outside(_Section):

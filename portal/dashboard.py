@@ -18,6 +18,8 @@ from django.utils.translation import gettext as _
 from knowledge import lifecycle
 from knowledge.admin_scope import seen_bases
 from knowledge.models import QueryRecord, Revision
+from portal.gateway.reuse import metrics
+from portal.gateway.reuse.store import switched_on
 from portal.gateway.usage.admin import recent_days
 from portal.kernel.admin_door import asker, is_operator
 from portal.kernel.models import AuditEntry, Credential
@@ -56,6 +58,7 @@ def numbers(request: HttpRequest) -> dict[str, Any]:
                 _("Needs review"), work.filter(status="review").count(), f"{changelist}?status__exact=review", "warn"
             ),
             *_secrets(request, now),
+            *_hit_rate(request),
         ],
         "longest": _longest(work),
         "ingestion_chart": json.dumps(_ingestion(work, now)),
@@ -63,6 +66,7 @@ def numbers(request: HttpRequest) -> dict[str, Any]:
         "time_chart": json.dumps(times),
         "token_chart": json.dumps(tokens),
         "money_chart": json.dumps(money),
+        "reuse_chart": json.dumps(_reuse(request)) if switched_on() else "",
         "chart_options": json.dumps(CHART),
     }
 
@@ -154,6 +158,42 @@ def _models(request: HttpRequest) -> tuple[dict[str, Any], dict[str, Any]]:
         },
         {"labels": labels, "datasets": [_series(settings.ARCHWAY["CURRENCY"], costs, "#8A5A00")]},
     )
+
+
+def _looked_up(request: HttpRequest) -> dict[Any, dict[str, int]]:
+    principal = asker(request)
+    workspace = None if is_operator(request) else principal.workspace_id if principal else 0
+    return metrics.by_day(_days(timezone.localtime()), workspace)
+
+
+def _reuse(request: HttpRequest) -> dict[str, Any]:
+    """Questions that were looked up among kept answers, by day of TIME_ZONE and by what came of it."""
+    by_day = _looked_up(request)
+    days = _days(timezone.localtime())
+    kinds = (
+        ("hit", _("Hits"), "#12693F"),
+        ("miss", _("Misses"), "#1F5FD1"),
+        ("refused", _("Too different"), "#8A5A00"),
+    )
+    rows = [*kinds, ("away", _("Store away"), "#B3261E")]
+    return {
+        "labels": [day.strftime("%m-%d") for day in days],
+        "datasets": [
+            _series(title, [by_day.get(day, {}).get(kind) for day in days], colour) for kind, title, colour in rows
+        ],
+    }
+
+
+def _hit_rate(request: HttpRequest) -> list[dict[str, Any]]:
+    """The share of looked-up questions whose answer was used again, in percent; where answers are kept."""
+    if not switched_on():
+        return []
+    days = _looked_up(request).values()
+    looked = sum(sum(counts.values()) for counts in days)
+    hits = sum(counts["hit"] for counts in days)
+    records = reverse("admin:gateway_usagerecord_changelist")
+    share = round(100 * hits / looked) if looked else 0
+    return [_card(_("Cache hits (%)"), share, f"{records}?outcome__exact=cached", "ok")]
 
 
 def _series(label: str, data: list[Any], colour: str) -> dict[str, Any]:

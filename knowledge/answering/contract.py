@@ -79,6 +79,7 @@ class Answer:
     endpoint: str = ""
     demo: bool = False
     fell_back: bool = False
+    cached: bool = False
     tokens_in: int = 0
     tokens_out: int = 0
     removed: int = 0

@@ -19,9 +19,11 @@ from knowledge.answering.citations import CheckedCitations
 from knowledge.answering.contract import Answer, Event, Prepared, State
 from knowledge.answering.preparing import warned
 from knowledge.answering.prompting import NO_BASIS, answer_messages
+from knowledge.answering.reuse import reuse_of
 from knowledge.asking import NOTHING_FOUND, direct_answer
 from portal.gateway import chat
 from portal.gateway.chat_contract import ChatAnswer, ChatRequest
+from portal.gateway.loops import OwnLoop
 from portal.kernel.errors import ArchwayError
 
 _UNCITED = gettext_noop("This answer names no passage that it rests on; compare it with the passages found.")
@@ -85,6 +87,7 @@ class Draft:
                 "endpoint": said.endpoint,
                 "demo": said.demo,
                 "fell_back": said.fell_back,
+                "cached": said.cached,
                 "tokens_in": said.usage.tokens_in,
                 "tokens_out": said.usage.tokens_out,
             }
@@ -133,7 +136,9 @@ async def written(prepared: Prepared) -> AsyncGenerator[Event]:
     draft = Draft(prepared)
     said: ChatAnswer | None = None
     try:
-        async with aclosing(chat.astream(prepared.caller, prepared.endpoint, request_of(prepared))) as parts:
+        reuse = await OwnLoop().database(lambda: reuse_of(prepared))
+        asked = chat.astream(prepared.caller, prepared.endpoint, request_of(prepared), reuse=reuse)
+        async with aclosing(asked) as parts:
             async for part in parts:
                 said = part.answer or said
                 for event in draft.add(part.text) if part.text else ():
@@ -160,7 +165,7 @@ def whole(prepared: Prepared) -> Answer:
     assert prepared.caller is not None and prepared.endpoint is not None  # `asks_model` says so
     draft = Draft(prepared)
     try:
-        said = chat.complete(prepared.caller, prepared.endpoint, request_of(prepared))
+        said = chat.complete(prepared.caller, prepared.endpoint, request_of(prepared), reuse=reuse_of(prepared))
     except ArchwayError as error:
         return failed(draft, error, error.sentence())
     for _ in draft.add(said.text):

@@ -42,6 +42,14 @@ class AnsweringForm(forms.Form):
         ),
     )  # fmt: skip
 
+    reuse = forms.BooleanField(
+        label=_("Use answers again"), required=False,
+        help_text=_(
+            "Where the operator keeps answers: the same person gets the same answer to the same question for up to a "
+            "day, until a document or a right changes. Never for sensitive bases."
+        ),
+    )  # fmt: skip
+
     def offer(self, principal: Principal) -> None:
         """The models that can be chosen."""
         _offer(self, "endpoint", principal, [CHAT], _("The default model"))

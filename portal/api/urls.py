@@ -8,6 +8,7 @@ from rest_framework.routers import SimpleRouter
 
 from portal.api import views
 from portal.api.credentials import CredentialViewSet
+from portal.api.kept_answers import KeptAnswersView
 
 router = SimpleRouter()
 router.trailing_slash = "/?"
@@ -38,6 +39,7 @@ urlpatterns = [
         )
         for verb in ("reseal", "check", "expose")
     ),
+    re_path(r"^kept-answers/?$", KeptAnswersView.as_view(), name="api-kept-answers"),
     re_path(r"^people/?$", views.PeopleView.as_view({"get": "list"}), name="api-people"),
     re_path(r"^audit/?$", views.AuditView.as_view({"get": "list"}), name="api-audit"),
     re_path(r"^schema/?$", SpectacularAPIView.as_view(), name="api-schema"),

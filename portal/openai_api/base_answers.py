@@ -84,7 +84,7 @@ def _finished(asked: Asked, prepared: Prepared, answer: _Answer) -> Finished:
     cited = set(data["citations"])
     more = {
         name: data[name]
-        for name in ("processing", "state", "demo", "fell_back", "searched_for", "warnings", "endpoint")
+        for name in ("processing", "state", "demo", "fell_back", "cached", "searched_for", "warnings", "endpoint")
     }
     return Finished(
         answer.text,

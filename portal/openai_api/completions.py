@@ -8,10 +8,13 @@ from django.http import HttpResponseBase, JsonResponse, StreamingHttpResponse
 
 from portal.gateway import chat
 from portal.gateway.accounting import Caller
+from portal.gateway.reuse.scope import Reuse, reuse_for
+from portal.gateway.reuse.store import switched_on
 from portal.openai_api import base_answers, completion_input
 from portal.openai_api.completion_input import CompletionInput
 from portal.openai_api.contract import Finished, Pieces, finished
 from portal.openai_api.door import Asked, door, on_database
+from portal.openai_api.messages import text_of
 from portal.openai_api.targets import Endpoint, Target, chat_target
 from portal.openai_api.wire import Wire
 
@@ -52,14 +55,24 @@ async def _streamed(wire: Wire, pieces: Pieces, given: CompletionInput) -> HttpR
 
 def _pieces(asked: Asked, target: Target, given: CompletionInput) -> Pieces:
     if isinstance(target, Endpoint):
-        return _of_endpoint(Caller(asked.principal, PURPOSE), target, given)
+        return _of_endpoint(asked, target, given)
     return base_answers.pieces(asked, target, given)
 
 
-async def _of_endpoint(caller: Caller, target: Endpoint, given: CompletionInput) -> Pieces:
+async def _of_endpoint(asked: Asked, target: Endpoint, given: CompletionInput) -> Pieces:
+    caller = Caller(asked.principal, PURPOSE)
+    reuse = await on_database(lambda: _reuse(asked, given))
     if not given.stream:
-        yield finished(await chat.acomplete(caller, target.row, given.request))
+        yield finished(await chat.acomplete(caller, target.row, given.request, reuse=reuse))
         return
-    async with aclosing(chat.astream(caller, target.row, given.request)) as parts:
+    async with aclosing(chat.astream(caller, target.row, given.request, reuse=reuse)) as parts:
         async for part in parts:
             yield finished(part.answer) if part.answer else part
+
+
+def _reuse(asked: Asked, given: CompletionInput) -> Reuse | None:
+    """Leave to use an answer again, unless the caller wants a fresh one or answers a tool."""
+    fresh = "no-cache" in asked.request.headers.get("Cache-Control", "").lower()
+    if fresh or not switched_on() or given.messages[-1]["role"] != "user":
+        return None
+    return reuse_for(asked.principal, text_of(given.messages[-1]))

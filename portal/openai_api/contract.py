@@ -53,6 +53,7 @@ def finished(answer: ChatAnswer, citations: tuple[Citation, ...] = ()) -> Finish
         "endpoint": answer.endpoint,
         "fell_back": answer.fell_back,
         "demo": answer.demo,
+        "cached": answer.cached,
         "cost": str(answer.cost),
     }
     return Finished(answer.text, answer.finish, answer.reasoning, answer.tool_calls, answer.usage, citations, more)

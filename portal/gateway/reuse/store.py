@@ -63,7 +63,7 @@ def _vector(text: str) -> list[float]:
 def _cache_class() -> type[Any]:
     from litellm.caching.redis_semantic_cache import RedisSemanticCache
 
-    class Answers(RedisSemanticCache):  # type: ignore[misc,no-any-unimported]
+    class Answers(RedisSemanticCache):
         """LiteLLM's cache with our vectors: its own would send every question to a provider."""
 
         def _get_embedding(self, prompt: str, metadata: dict[str, object] | None = None) -> list[float]:
@@ -184,13 +184,13 @@ def purge(prefix: str) -> int:
             names = _names(found)
             if not names:
                 return gone
-            gone += int(client.delete(*names))  # type: ignore[arg-type]
+            gone += int(client.delete(*names))
 
 
 def _names(found: Any) -> list[Any]:
     """The keys in an answer of FT.SEARCH, in either version of the protocol."""
     if isinstance(found, dict):
-        rows = found.get("results", found.get(b"results", []))
+        rows: list[Any] = found.get("results") or found.get(b"results") or []
         return [row.get("id", row.get(b"id")) for row in rows]
     return list(found[1:])
 
