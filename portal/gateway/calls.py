@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 from portal.gateway import accounting, addresses, failures, quotas
 from portal.gateway.accounting import Caller, Line, Outcome, TokenUsage
 from portal.gateway.admission import WAIT_SECONDS, Entry, Resting, entered
-from portal.gateway.loops import Outside, to_the_end
+from portal.gateway.loops import Outside, Watch, to_the_end
 from portal.gateway.models import ModelEndpoint
 from portal.gateway.quotas import Account, Need, Reservation
 from portal.kernel.errors import ArchwayError, TooMany
@@ -242,33 +242,32 @@ class Call(Generic[T]):
                 caller, purpose = self.line.caller, f"{target.kind}.call"
                 principal = caller.principal if caller else None
                 secret = await self._outside.database(lambda: addresses.secret_for(target, purpose, principal))
-            async with aclosing(self._timed(target, secret)) as parts:
-                async for part in parts:
-                    yield part
+            limit = self._operation.patience(target)
+            async with aclosing(self._operation.attempt(target, secret)) as parts:
+                with Watch() as watch:
+                    while True:
+                        watch.begin(min(limit, self._left()))
+                        try:
+                            part = await anext(parts)
+                        except StopAsyncIteration:
+                            return
+                        watch.end()
+                        if not self._delivered:
+                            self._delivered = True
+                            self.line.first_token_seconds = time.perf_counter() - self._began
+                            self.line.calls = 1
+                        limit = target.timeout_seconds
+                        yield part
+        except TimeoutError:
+            failed = AttemptFailed(failures.too_slow(target.name))
+            _mark(entry, failed)
+            raise failed from None
         except AttemptFailed as failed:
             _mark(entry, failed)
             raise
         except ArchwayError as error:
             # Of the address or the credential.
             raise AttemptFailed(error) from error
-
-    async def _timed(self, target: ModelEndpoint, secret: Secret) -> AsyncGenerator[T]:
-        limit = self._operation.patience(target)
-        async with aclosing(self._operation.attempt(target, secret)) as parts:
-            while True:
-                try:
-                    async with asyncio.timeout(max(min(limit, self._left()), 0)):
-                        part = await anext(parts)
-                except StopAsyncIteration:
-                    return
-                except TimeoutError:
-                    raise AttemptFailed(failures.too_slow(target.name)) from None
-                if not self._delivered:
-                    self._delivered = True
-                    self.line.first_token_seconds = time.perf_counter() - self._began
-                    self.line.calls = 1
-                limit = target.timeout_seconds
-                yield part
 
     async def _finish(self) -> None:
         """The record first, then the quotas: what is killed in between is found by `lost_calls`."""

@@ -143,7 +143,7 @@ class Completion:
 
     # -- what comes back ----------------------------------------------------------------------
     def _chunk(self, chunk: Any) -> ChatPart | None:
-        if (usage := getattr(chunk, "usage", None)) is not None:
+        if (usage := _held(chunk, "usage")) is not None:
             self._counted = _usage(usage)
         if not chunk.choices:
             return None
@@ -151,8 +151,8 @@ class Completion:
         self._finish = choice.finish_reason or self._finish
         delta = choice.delta
         text = delta.content or ""
-        reasoning = getattr(delta, "reasoning_content", None) or ""
-        pieces = tuple(self._piece(call) for call in delta.tool_calls or ())
+        reasoning = _held(delta, "reasoning_content") or ""
+        pieces = tuple(self._piece(call) for call in _held(delta, "tool_calls") or ())
         if text:
             self._text.append(text)
         if reasoning:
@@ -204,6 +204,14 @@ def estimated_tokens(request: ChatRequest) -> int:
     if request.json_schema is not None:
         texts.append(str(request.json_schema))
     return extra + sum(_COUNTER.count(texts))
+
+
+def _held(model: Any, name: str) -> Any:
+    """An attribute that most of LiteLLM's chunks lack: asking for it costs more than all the rest of a token."""
+    value = model.__dict__.get(name)
+    if value is None and (extra := model.__pydantic_extra__):
+        value = extra.get(name)
+    return value
 
 
 def _usage(usage: Any) -> TokenUsage | None:
