@@ -6,9 +6,13 @@ import json
 from typing import Any
 
 from django.conf import settings
+from django.utils.translation import gettext, gettext_noop
 
 from knowledge import intake
 from knowledge.ingestion.parsers import ACCEPTED_EXTENSIONS, FILE_TYPES
+
+# What the table of types calls them where it is a word and no name; the table itself knows no Django.
+WORDS = (gettext_noop("Text"), gettext_noop("OpenDocument text"), gettext_noop("E-mail"), gettext_noop("ZIP of documents"))
 
 
 def upload_rules() -> dict[str, Any]:
@@ -22,6 +26,6 @@ def upload_rules() -> dict[str, Any]:
         "max_tray_files": settings.ARCHWAY["MAX_FOLDER_FILES"],
         "junk": json.dumps(intake.JUNK),
         "accept": ",".join(ACCEPTED_EXTENSIONS),
-        "type_labels": [row.label for row in FILE_TYPES],
+        "type_labels": [gettext(row.label) for row in FILE_TYPES],
         "type_limits": json.dumps(limits),
     }

@@ -49,11 +49,11 @@ FILE_TYPES: tuple[FileType, ...] = (
     _row("application/zip", "bundle", "zip", "ZIP of documents", 500),
     _row("application/msword", "legacy", "doc dot wps", "Word 97–2003", 100),
     _row("application/vnd.ms-powerpoint", "legacy", "ppt pps pot dps", "PowerPoint 97–2003", 200),
-    _row("image/png", "pictures", "png", "PNG picture", 50),
-    _row("image/jpeg", "pictures", "jpg jpeg", "JPEG picture", 50),
-    _row("image/tiff", "pictures", "tif tiff", "TIFF picture", 100),
-    _row("image/webp", "pictures", "webp", "WebP picture", 50),
-    _row("image/bmp", "pictures", "bmp", "BMP picture", 100),
+    _row("image/png", "pictures", "png", "PNG", 50),
+    _row("image/jpeg", "pictures", "jpg jpeg", "JPEG", 50),
+    _row("image/tiff", "pictures", "tif tiff", "TIFF", 100),
+    _row("image/webp", "pictures", "webp", "WebP", 50),
+    _row("image/bmp", "pictures", "bmp", "BMP", 100),
 )
 BY_MIME: dict[str, FileType] = {row.mime: row for row in FILE_TYPES}
 BY_EXTENSION: dict[str, FileType] = {extension: row for row in FILE_TYPES for extension in row.extensions}
