@@ -12,7 +12,12 @@ from knowledge import intake
 from knowledge.ingestion.parsers import ACCEPTED_EXTENSIONS, FILE_TYPES
 
 # What the table of types calls them where it is a word and no name; the table itself knows no Django.
-WORDS = (gettext_noop("Text"), gettext_noop("OpenDocument text"), gettext_noop("E-mail"), gettext_noop("ZIP of documents"))
+WORDS = (
+    gettext_noop("Text"),
+    gettext_noop("OpenDocument text"),
+    gettext_noop("E-mail"),
+    gettext_noop("ZIP of documents"),
+)
 
 
 def upload_rules() -> dict[str, Any]:
