@@ -153,6 +153,8 @@ def alices(world: World) -> Alices:
             "notification": Notification.objects.get(user=world.alice).uid,
             "workspace": world.workspace.uid,
             "credential": str(credential.pk),
+            "model": f"base-handbook-{world.base.uid}",
+            "path": "files",
         },
     )
 
@@ -209,7 +211,7 @@ def test_foreign_ids_answer_like_missing_ones_on_every_verb(alices: Alices, addr
     if OPEN.match(real):
         pytest.skip("open to everybody")
     strangers = [signed_in(world.mallory), signed_in(world.eve)]
-    if real.startswith("/api/"):
+    if real.startswith(("/api/", "/v1/")):
         strangers += [with_key(world, world.mallory), with_key(world, world.eve)]
     for client in strangers:
         for method in METHODS:
