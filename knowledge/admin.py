@@ -31,6 +31,7 @@ from knowledge.models import (
 )
 from knowledge.quality import admin as quality_admin  # noqa: F401  (registers itself)
 from knowledge.sources.admin import OriginAdmin, SourceAdmin, SourcePageAdmin, SourceRunAdmin, UploadAdmin
+from knowledge.terms import admin as terms_admin  # noqa: F401  (registers itself)
 from portal.kernel.admin_door import ScopedAdmin, asker, register
 from portal.kernel.models import AuditEntry
 

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from django.db.models import Func, Q, QuerySet, TextField, Value
 from django.db.models.fields.json import KeyTransform
@@ -176,7 +176,7 @@ def condition(key: str, op: str, value: Any) -> Condition:
         raise Invalid(error.message, code="filter_invalid", **error.params) from error
     if not 1 <= len(cleaned) <= MOST_VALUES or (op in _RANGES and isinstance(cleaned[0], bool)):
         raise Invalid("Give a value to compare with.", code="filter_invalid")
-    return Condition(name, cast(Operator, op), tuple(cleaned))
+    return Condition(name, op, tuple(cleaned))
 
 
 _WRITTEN = re.compile(r"\s*(?P<key>.+?)\s*(?P<op>>=|<=|>|<|=|:|\sin\s)\s*(?P<value>.+?)\s*", re.IGNORECASE)

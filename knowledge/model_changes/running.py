@@ -14,6 +14,7 @@ from knowledge.ingestion.embed import BATCH, Ahead
 from knowledge.model_changes import vectors
 from knowledge.model_changes.vectors import Missing
 from knowledge.models import Document, KnowledgeBase, ModelChange, Revision
+from knowledge.questions import embedding
 from portal.gateway.accounting import Caller
 from portal.gateway.embedding import embedder_for, space_of
 from portal.gateway.models import EmbeddingSpace
@@ -66,6 +67,8 @@ def _advance(turn: background.Turn[ModelChange]) -> bool:
         space = space_of(change.after)
         if not _embed(turn, space):
             return False
+        # Best effort: a question without a vector is still found by its words, and gets one within a minute.
+        embedding.embed_missing(change.base, change.after)
         if not _switch(turn, space):
             return False  # something was published meanwhile: it is embedded first
     while vectors.drop_leftovers(change.base_id):

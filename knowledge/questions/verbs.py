@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
@@ -160,7 +161,7 @@ def _insert(
 ) -> list[int]:
     terms: Terms | None = overlay.held(document.base_id)
     tokens = [tokenise(text, terms) for text in wanted.values()]
-    values = {
+    values: dict[str, Any] = {
         "base": document.base_id,
         "revision": passage.revision_id,
         "chunk": passage.pk,

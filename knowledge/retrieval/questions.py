@@ -166,6 +166,8 @@ def _by_meaning(permitted: Permitted, asked: Asked, k: int) -> dict[int, _Found]
         f"JOIN knowledge_chunkquestion q ON q.id = v.question_id {_LIVE}"
     )
     packed = signs(asked.space, asked.vector[None, :]) if _is_large(permitted) else None
+    params: list[Any] = []
+    head = ""
     if packed is not None:
         bits = "".join(map(str, np.unpackbits(packed[0], count=asked.space.dimensions)))
         first = (
@@ -177,8 +179,6 @@ def _by_meaning(permitted: Permitted, asked: Asked, k: int) -> dict[int, _Found]
             "FROM near JOIN knowledge_questionvector v ON v.id = near.id "
             "JOIN knowledge_chunkquestion q ON q.id = v.question_id WHERE v.space_id = %s"
         )
-    else:
-        head, params = "", []
     with connection.cursor() as cursor:
         cursor.execute(
             f"WITH {permitted.cte}, {head} nearest AS MATERIALIZED ("  # noqa: S608 (our own text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
 
@@ -88,11 +89,10 @@ def readings() -> dict[str, frozenset[str]]:
     """The characters that are read as each syllable, without tones; ü is v, and u where no other syllable is so."""
     if not is_available():
         return {}
-    from pypinyin.constants import PINYIN_DICT
-
+    readings_of: dict[int, str] = import_module("pypinyin.constants").PINYIN_DICT
     weights, table = dictionary().weights, simplified()
     found: dict[str, set[str]] = {}
-    for code, raw in PINYIN_DICT.items():
+    for code, raw in readings_of.items():
         char = chr(code)
         if char.translate(table) != char or char not in weights:
             continue

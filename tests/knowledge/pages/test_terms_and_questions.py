@@ -127,7 +127,8 @@ def test_questions_through_the_api_and_in_a_hit(world: World, api: Client, docum
 
 
 def test_a_sheet_of_questions_for_passages(world: World, api: Client, document: Document) -> None:
-    rows = "document,heading,question\nleave.md,Leave,Whom do I tell?\nleave.md,,How early?\nleave.md,Pay,x?\nno.md,,y?\n,,\n"
+    head = "document,heading,question\nleave.md,Leave,Whom do I tell?\n"
+    rows = f"{head}leave.md,,How early?\nleave.md,Pay,x?\nno.md,,y?\n,,\n"
     body = api.post(f"/api/v1/bases/{world.base.uid}/chunk-question-sheets", {"file": sheet(rows)}).json()
     assert (body["added"], body["there"]) == (2, 0)
     assert [(one["row"], one["code"]) for one in body["problems"]] == [(4, "row_passage"), (5, "row_document")]

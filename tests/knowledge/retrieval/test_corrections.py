@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from knowledge import base_settings, statistics
-from knowledge.models import KnowledgeBase
-from knowledge.retrieval import RetrievalRequest, RetrievalResult, retrieve
+from knowledge.metadata import condition
+from knowledge.models import Chunk, KnowledgeBase
+from knowledge.questions import verbs as questions
+from knowledge.retrieval import Filters, RetrievalRequest, RetrievalResult, retrieve
 from knowledge.retrieval.corrections import distance, one_step
 from knowledge.terms import verbs
 from knowledge.text import pinyin
 from tests.knowledge.retrieval.library import Library
+from tests.knowledge.retrieval.test_search import FIRST, ODD, TEXTS
 
 needs_readings = pytest.mark.skipif(not pinyin.is_available(), reason="the table of readings is not installed")
 
@@ -87,6 +90,20 @@ def test_words_of_a_base_that_is_hidden_correct_nothing(library: Library) -> Non
     hidden = library.base("Hidden", viewers=(), config=base_settings.with_section({}, "searching", {"typos": True}))
     library.document(hidden, "secret", "xylograph")
     assert ask(library, "xilograph").corrections == ()
+
+
+def test_odd_queries_are_answered_with_every_option_on(library: Library) -> None:
+    base = base_with(library, "All", typos=True, pinyin=True, per_document=1, neighbours=3)
+    verbs.add(library.principal("alice"), base, verbs.wanted("年假", ("annual leave", "C++", "'"), 2.0))
+    document = library.document(base, "a", *TEXTS)
+    passage = Chunk.objects.defer("lexemes").filter(revision=document.active_revision, level="passage").first()
+    assert passage is not None
+    questions.add(library.principal("alice"), passage, ["Who's there & why | not: '*'?", "传感器 怎么 安装"])
+    for query in [*ODD, *FIRST, "pasword nianjia 年假 C++ who's", "annual  leave"]:
+        result = ask(library, query, filters=Filters(metadata=(condition("a b", "in", ["x'", "%s"]),)))
+        assert result.hits == ()
+        for hit in ask(library, query).hits:
+            assert 0 <= hit.relevance <= 1
 
 
 def test_distances() -> None:
