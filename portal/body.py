@@ -18,6 +18,7 @@ from django.conf import settings
 from portal.kernel import keys
 from portal.kernel.errors import ArchwayError, TooLarge, Unauthenticated
 from portal.kernel.sessions import person_of
+from portal.openai_api.errors import body_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -29,6 +30,9 @@ _UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/(documents/?(upload/?)?|question-
 # A piece of an upload; how large one may be is the sender's choice.
 _PIECE = re.compile(r"^/api/v1/uploads/[^/]+/?$")
 _IMPORT = re.compile(r"^/(api/v1/)?imports/?$")
+# Pictures come inside the messages, in base64.
+_CHAT = re.compile(r"^/v1/chat/completions/?$")
+_CHAT_BYTES = 20 * 1_048_576
 # Room for the multipart frame around a file of the largest size.
 _FRAME = 1_048_576
 
@@ -39,6 +43,8 @@ def limit_for(method: str, path: str) -> int:
         return int(settings.ARCHWAY["MAX_UPLOAD_BYTES"]) + _FRAME
     if method == "POST" and _IMPORT.match(path):
         return int(settings.ARCHWAY["MAX_IMPORT_BYTES"]) + _FRAME
+    if method == "POST" and _CHAT.match(path):
+        return max(_CHAT_BYTES, int(settings.ARCHWAY["MAX_BODY_BYTES"]))
     if method == "PATCH" and _PIECE.match(path):
         return int(settings.ARCHWAY["MAX_UPLOAD_BYTES"])
     return int(settings.ARCHWAY["MAX_BODY_BYTES"])
@@ -59,10 +65,10 @@ class BodyLimit:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared) > limit:
-            await _refuse(send, _too_large(limit))
+            await _refuse(send, _too_large(limit), scope["path"])
             return
         if limit > settings.ARCHWAY["MAX_BODY_BYTES"] and not await sync_to_async(_is_somebody)(headers):
-            await _refuse(send, Unauthenticated("Sign in, or send an API key."))
+            await _refuse(send, Unauthenticated("Sign in, or send an API key."), scope["path"])
             return
         await self._counted(scope, receive, send, limit)
 
@@ -88,24 +94,28 @@ class BodyLimit:
 
         await self.app(scope, counting_receive, watching_send)
         if over and not started:
-            await _refuse(send, _too_large(limit))
+            await _refuse(send, _too_large(limit), scope["path"])
 
 
 def _too_large(limit: int) -> TooLarge:
     return TooLarge("The request is larger than the limit of %(limit)s MB.", limit=max(1, limit // 1_048_576))
 
 
-async def _refuse(send: Send, error: ArchwayError) -> None:
-    body = json.dumps(
-        {"type": "about:blank", "title": error.sentence(), "status": error.status, "code": error.code}
-    ).encode()
+async def _refuse(send: Send, error: ArchwayError, path: str) -> None:
+    openai = path.startswith("/v1/")
+    described = body_of(error) if openai else _problem(error)
+    body = json.dumps(described).encode()
     headers = [
-        (b"content-type", b"application/problem+json"),
+        (b"content-type", b"application/json" if openai else b"application/problem+json"),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def _problem(error: ArchwayError) -> dict[str, Any]:
+    return {"type": "about:blank", "title": error.sentence(), "status": error.status, "code": error.code}
 
 
 def _is_somebody(headers: dict[str, str]) -> bool:
