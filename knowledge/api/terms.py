@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from django.core.files.uploadedfile import UploadedFile
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.parsers import MultiPartParser
@@ -194,7 +193,7 @@ class TermSheetsView(APIView):
 
 
 @contextmanager
-def _stored(upload: UploadedFile) -> Iterator[Path]:
+def _stored(upload: Any) -> Iterator[Path]:
     """An upload as a file on disk, while it is read."""
     with tempfile.TemporaryDirectory(prefix="archway-sheet-") as folder:
         path = Path(folder) / "sheet"

@@ -319,7 +319,8 @@ def _shown(
         record=record,
         copy_text=_as_text(request, query, cited, text.text if text else None),
         written=text,
-        searched_for=str(answer.get("searched_for", "")),
+        # As a model reworded it, or with mistyped words put right.
+        searched_for=str(answer.get("searched_for") or outcome.get("meant", "")),
         may_save=record is not None and not _editable(request, principal).isdisjoint(hit["base"] for hit in hits),
     )
 

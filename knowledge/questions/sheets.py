@@ -53,7 +53,7 @@ def take_over(principal: Principal, base: KnowledgeBase, rows: Sequence[tuple[st
         raise Invalid(
             "No columns for document and question were found; name them in the first row.", code="columns_missing"
         )
-    documents = {}
+    documents: dict[str, list[Document]] = {}
     for document in visible_documents(principal).filter(base=base).select_related("base", "active_revision"):
         documents.setdefault(document.name.casefold(), []).append(document)
         if document.folder:
@@ -107,7 +107,7 @@ def _document(documents: dict[str, list[Document]], name: str) -> Document:
 
 
 def _passage(document: Document, named: str) -> Chunk:
-    rows = Chunk.objects.defer("lexemes").filter(revision_id=document.active_revision_id, level=Chunk.Level.PASSAGE)
+    rows = Chunk.objects.defer("lexemes").filter(revision=document.active_revision, level=Chunk.Level.PASSAGE)
     if named.isdecimal() and len(named) < 18:
         found = list(rows.filter(pk=int(named))[:2])
     elif named:

@@ -109,7 +109,7 @@ def _trace(scene: Scene) -> str:
     """The trace names passages nowhere, and counts what may be found."""
     result = scene.search(MARK, mode="keywords")
     found = [step["detail"].get("candidates", 0) for step in result.trace["steps"]]
-    return MARK * (len(result.hits) + sum(found))
+    return MARK * int(len(result.hits) + sum(found))
 
 
 def _api(scene: Scene) -> str:
