@@ -17,6 +17,7 @@ from knowledge.quality import cases
 LEFT_OUT = {
     "id": "ids are of this installation",
     "uid": "ids are of this installation",
+    "base": "the archive is of one base",
     "digest": "follows from the question",
     "created_by": "people are of this installation",
     "created_at": "cases are made when they are imported",

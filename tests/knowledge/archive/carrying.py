@@ -17,6 +17,7 @@ from knowledge.archive.manifest import BaseRecord, Manifest, PartEntry, content_
 from knowledge.archive.parts import PARTS
 from knowledge.archive.records import canonical
 from knowledge.models import Archive, Chunk, Document, KnowledgeBase, PicturePlace, Revision, StoredImage
+from knowledge.quality import cases
 from portal.kernel.principal import Principal
 from tests.support.people import World, indexed, put, work_through
 
@@ -38,6 +39,10 @@ def furnish(world: World) -> KnowledgeBase:
         status="failed", error_code="damaged_file", error_stage="parsing", error_message="This file is damaged."
     )
     tags.create(alice, world.base, "unused")
+    cases.add(
+        alice, world.base, "How long is leave?", [cases.Target(policy, "Ten days", 3), cases.Target(None, "a year")]
+    )
+    cases.add(alice, world.base, "What is gone?", [cases.Target(gone)])
     current = Document.objects.get(pk=policy.pk).active_revision
     Chunk.objects.filter(revision=current, level="leaf", ordinal=1).update(enabled=False)
     assert current is not None

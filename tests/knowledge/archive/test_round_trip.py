@@ -11,6 +11,7 @@ from django.db import models
 from knowledge import documents as describe
 from knowledge import storage
 from knowledge.archive.parts import (
+    cases,
     chunks,
     documents,
     images,
@@ -22,6 +23,7 @@ from knowledge.archive.parts import (
     vectors,
     versions,
 )
+from knowledge.archive.parts.cases import CaseRecord
 from knowledge.archive.parts.chunks import ChunkRecord
 from knowledge.archive.parts.documents import DocumentRecord
 from knowledge.archive.parts.images import ImageRecord
@@ -40,6 +42,7 @@ from knowledge.models import (
     ChunkVector,
     ChunkVersion,
     Document,
+    EvaluationCase,
     Grant,
     Origin,
     PicturePlace,
@@ -143,6 +146,7 @@ TABLES: list[tuple[type[models.Model], Any, dict[str, str], dict[str, str]]] = [
     (ChunkVector, VectorRecord, vectors.LEFT_OUT, {}),
     (Term, TermRecord, terms.LEFT_OUT, {}),
     (ChunkQuestion, QuestionRecord, questions.LEFT_OUT, {}),
+    (EvaluationCase, CaseRecord, cases.LEFT_OUT, {}),
 ]
 
 
@@ -168,6 +172,15 @@ def test_pictures_come_along_with_their_places_and_thumbnails(world: World, tmp_
             assert stream.read() == data
     places = PicturePlace.objects.filter(revision__base=copy)
     assert set(places.values_list("image", "recognised")) == {(image.pk, False), (None, True)}
+
+
+def test_the_evaluation_set_comes_along_without_what_is_in_the_bin(world: World, tmp_path: Path) -> None:
+    exported(furnish(world), tmp_path / "a.zip")
+    copy = base_of(imported(world.principal(world.alice), tmp_path / "a.zip"))
+    case = EvaluationCase.objects.get(base=copy, question="How long is leave?")
+    expected = [(row.document.base_id if row.document else None, row.snippet, row.grade) for row in case.targets.all()]
+    assert expected == [(None, "a year", 1), (copy.pk, "Ten days", 3)]
+    assert not EvaluationCase.objects.get(base=copy, question="What is gone?").targets.exists()
 
 
 def test_the_vocabulary_comes_along_with_words_that_nothing_uses(world: World, tmp_path: Path) -> None:
