@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from portal.kernel.models import new_uid
+
+PACKED_AT_ONCE = 4_000_000  # bytes between two signs of life
 
 
 def new_name(folder: str = "documents") -> str:
@@ -82,12 +85,22 @@ def output_name(key: str) -> str:
     return f"outputs/{key[:2]}/{key}.json.gz"
 
 
-def write_output(key: str, value: dict[str, Any]) -> None:
-    """Keep a stage output; writing it again is no error."""
+def write_output(
+    key: str, value: dict[str, Any], on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> None:
+    """Keep a stage output; writing it again is no error. `on_progress` is told of the bytes that are packed."""
     name = output_name(key)
-    if not default_storage.exists(name):
-        data = gzip.compress(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"), compresslevel=3)
-        default_storage.save(name, ContentFile(data))
+    if default_storage.exists(name):
+        return
+    on_progress(0, 1)
+    data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=3, mtime=0) as stream:
+        for start in range(0, len(data), PACKED_AT_ONCE):
+            on_progress(start, len(data))
+            stream.write(data[start : start + PACKED_AT_ONCE])
+    on_progress(len(data), len(data))
+    default_storage.save(name, ContentFile(packed.getvalue()))
 
 
 def delete_output(key: str) -> None:

@@ -43,13 +43,16 @@ class SplitTransformation(TransformComponent):
 
     counter: Any  # TokenCounter; pydantic can not check protocols with fields
     settings: SplitSettings = SMART
+    on_progress: Callable[[int, int], None] = lambda done, total: None  # characters
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
-        return [
-            made
-            for node in nodes
-            for made in nodes_of(split(node.metadata["document"], self.counter, self.settings), document_id=node.id_)
-        ]
+        made: list[BaseNode] = []
+        for node in nodes:
+            document = node.metadata["document"]
+            for passage in split(document, self.counter, self.settings, self.on_progress):
+                self.on_progress(passage.end, len(document.text))
+                made.extend(nodes_of([passage], document_id=node.id_))
+        return made
 
 
 class EmbedTransformation(TransformComponent):

@@ -178,6 +178,7 @@ def _parse_and_split(turn: Slice, revision: Revision) -> bool:
             Source(path=Path(revision.file), name=revision.file_name, mime=revision.mime),
             base_settings.read(revision.config).splitting,
             _Beating(turn, counter_for(revision.base.embedding)),
+            lambda done, total: turn.progress(min(done, total - 1), total, "character"),
         )
     except _SliceOver:
         return False
@@ -240,14 +241,14 @@ def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
         document, images = keeping.store(
             revision.base, _read(turn, revision, source), lambda done, total: turn.progress(done, total, "block")
         )
-        storage.write_output(raw, {**document.as_json(), "images": images})
+        _write(turn, raw, document, images)
     else:
         document, images = ParsedDocument.from_json(kept), kept.get("images", [])
     rules = rules_of(base_settings.read(revision.config).splitting)
     revision.raw_key, revision.parsed_key = raw, tidied_key(raw, rules)
     if rules:
         document = tidy(document, rules)
-        storage.write_output(revision.parsed_key, {**document.as_json(), "images": images})
+        _write(turn, revision.parsed_key, document, images)
     _place_images(turn, revision, document, images)
     if not document.text.strip():
         raise ParseError("No text was found in this file.", code="no_text")
@@ -263,6 +264,12 @@ def _parse(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
         )
         revision.status = Revision.Status.SEGMENTING
     return document
+
+
+def _write(turn: Slice, key: str, document: ParsedDocument, images: list[dict[str, Any]]) -> None:
+    storage.write_output(
+        key, {**document.as_json(), "images": images}, lambda done, total: turn.progress(done, total + 1, "byte")
+    )
 
 
 def _read(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:

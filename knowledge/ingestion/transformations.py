@@ -49,14 +49,21 @@ def split_document(
 
 
 def parse_and_split(
-    parse: Callable[[Source], ParsedDocument], source: Source, choice: SplitChoice, counter: TokenCounter
+    parse: Callable[[Source], ParsedDocument],
+    source: Source,
+    choice: SplitChoice,
+    counter: TokenCounter,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Passage, ...]:
-    """The passages of a file: stage one as one pipeline. Raises what `parse` raises, and `Invalid` as above."""
+    """The passages of a file: stage one as one pipeline. Raises what `parse` raises, and `Invalid` as above.
+
+    `on_progress` is told of the characters that were split, many times.
+    """
     from knowledge.ingestion import components
 
     stages = [
         components.ParseTransformation(parse=parse),
-        components.SplitTransformation(counter=counter, settings=settings_of(choice)),
+        components.SplitTransformation(counter=counter, settings=settings_of(choice), on_progress=on_progress),
     ]
     return components.passages_of(run(stages, [components.source_node(source)]))
 

@@ -23,6 +23,10 @@ _KNOWN: dict[str, tuple[str, Any]] = {
         r"^(?P<n>\d+) places could not be read as (?P<name>\S+),",
         gettext_lazy("%(n)s places could not be read as %(name)s and are replaced by a sign."),
     ),
+    "mixed_encodings": (
+        r"^(?P<n>\d+) lines were read as (?P<name>\S+), the others as (?P<other>\S+)\.$",
+        gettext_lazy("%(n)s lines were read as %(name)s, the others as %(other)s."),
+    ),
     "ragged_rows": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s rows are longer than the head row.")),
     "unbalanced_quotes": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s rows have a quotation mark that never closes.")),
     "pictures_left_out": (r"^(?P<n>\d+) ", gettext_lazy("%(n)s pictures were left out: too large or too many.")),

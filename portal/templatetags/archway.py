@@ -47,6 +47,8 @@ UNITS = {
     "row": gettext_lazy("rows"),
     "sheet": gettext_lazy("sheets"),
     "slide": gettext_lazy("slides"),
+    "character": gettext_lazy("characters"),
+    "byte": gettext_lazy("bytes"),
 }
 
 

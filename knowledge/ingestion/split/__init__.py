@@ -8,7 +8,7 @@ the hard cap of the base's embedding model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count, groupby
 
@@ -42,12 +42,19 @@ __all__ = [
 SMART = SplitSettings()
 
 
-def split(document: ParsedDocument, counter: TokenCounter, settings: SplitSettings = SMART) -> tuple[Passage, ...]:
+def split(
+    document: ParsedDocument,
+    counter: TokenCounter,
+    settings: SplitSettings = SMART,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[Passage, ...]:
     """The passages of a document in reading order; empty when it has no text.
 
+    `progress(done, total)` is told often how many characters a round has been through, while none are counted.
     Raises `Invalid` (`bad_pattern`, `pattern_too_slow`) for separators of `settings` that can not be used.
     """
-    measure = Measure(counter)
+    total = len(document.text)
+    measure = Measure(counter, lambda end: progress(end, total))
     atoms = atoms_of(document.text, document.blocks, Limits.of(settings, measure), measure)
     passages = (
         _with_questions(document, atoms, settings, measure)

@@ -7,7 +7,7 @@ long as it fits under the hard cap. What does not is cut at the best place there
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -46,9 +46,13 @@ class Atom:
 
 
 class Measure:
-    """Token counts in batches, each text counted once. `room` is what a text may cost beside the model's own tokens."""
+    """Token counts in batches, each text counted once. `room` is what a text may cost beside the model's own tokens.
 
-    def __init__(self, counter: TokenCounter) -> None:
+    `tell` is told how far in the text a round of splitting is.
+    """
+
+    def __init__(self, counter: TokenCounter, tell: Callable[[int], None] = lambda end: None) -> None:
+        self.tell = tell
         self._counter = counter
         self._known: dict[str, int] = {}
         self.base = counter.count([""])[0]

@@ -89,26 +89,26 @@ def passages_of(
 ) -> list[Passage]:
     """Passages and their leaves, each measured as a whole and below the cap."""
     size = min(settings.passage_tokens, measure.room)
-    parts = [
-        part
-        for run in runs
-        for packed in pack(run, size, measure.room, settings.overlap_tokens)
-        for part in below_cap(text, packed, measure)
-    ]
-    leaf_size = min(settings.leaf_tokens, size)
-    leaves = [
-        [
-            leaf
-            for section in _by_section(part)
-            for packed in pack(section, leaf_size, measure.room)
-            for leaf in below_cap(text, packed, measure)
-        ]
-        for part in parts
-    ]
+    parts: list[Part] = []
+    for run in runs:
+        measure.tell(run[0].start)
+        for packed in pack(run, size, measure.room, settings.overlap_tokens):
+            parts.extend(below_cap(text, packed, measure))
+    leaves = [_leaves_of(text, part, min(settings.leaf_tokens, size), measure) for part in parts]
     measure.full([written(text, leaf)[1] for group in leaves for leaf in group])
     return [
         _passage(text, blocks, ordinal, part, group, measure)
         for ordinal, (part, group) in enumerate(zip(parts, leaves, strict=True))
+    ]
+
+
+def _leaves_of(text: str, part: Part, size: int, measure: Measure) -> list[Part]:
+    measure.tell(part[-1].end)
+    return [
+        leaf
+        for section in _by_section(part)
+        for packed in pack(section, size, measure.room)
+        for leaf in below_cap(text, packed, measure)
     ]
 
 
@@ -149,6 +149,7 @@ def _passage(
     leaves: Sequence[Part],
     measure: Measure,
 ) -> Passage:
+    measure.tell(part[-1].end)
     prefix, whole, suffix = written(text, part)
     counted = [_leaf(text, number, leaf, measure) for number, leaf in enumerate(leaves)]
     place = blocks[next((atom.block for atom in part if atom.kind != "heading"), part[0].block)]

@@ -20,11 +20,12 @@ from .furniture import without_furniture
 from .glyphs import Faces
 from .headings import blocks_with_paths, read_outline
 from .opening import has_page_objects, open_document
-from .page import PageError, PageResult, read_page
+from .page import PageError, PageResult, loaded, read_page
 from .paragraphs import Draft
 from .pictures import PagePictures
 from .recognised import Recognised, ranges
 from .strings import metadata_of
+from .strip import WORTH_IT, Strip
 
 MIME = "application/pdf"
 _METADATA = ("Author", "Subject", "Keywords", "Creator", "CreationDate", "ModDate")
@@ -46,6 +47,10 @@ class _Reading:
     removed: int = 0
     objects: int = 0
     characters: int = 0
+
+    def add(self, drafts: list[Draft], height: float) -> None:
+        self.pages.append(drafts)
+        self.heights.append(height)
 
 
 def parse(source: Source, context: ParseContext) -> ParsedDocument:
@@ -88,20 +93,38 @@ def _read_pages(
     reading = _Reading(PagePictures(context), recognised)
     fonts: Faces = {}
     total = len(document)
-    for number in range(1, total + 1):
+    strip = Strip(fonts)
+
+    def read(number: int) -> None:
+        """Page by page, but plain ones wait in the strip until another kind comes, or enough of them."""
         try:
-            page = read_page(document, number, fonts, reading.pictures)
+            with loaded(document, number) as page:
+                if strip.full:
+                    finish_strip()
+                if total >= WORTH_IT and strip.take(page, number):
+                    return
+                finish_strip()
+                _take(reading, read_page(document, page, number, fonts, reading.pictures), number, second)
         except PageError:
+            finish_strip()
+            reading.add([], 0.0)
             reading.unreadable.append(number)
-            reading.pages.append([])
-            reading.heights.append(0.0)
-        else:
-            _take(reading, page, number, second)
+
+    def finish_strip() -> None:
+        for number, result in strip.results():
+            if result is None:
+                with loaded(document, number) as page:
+                    result = read_page(document, page, number, fonts, reading.pictures)
+            _take(reading, result, number, second)
+
+    for number in range(1, total + 1):
+        read(number)
         if reading.characters > context.max_text:
             raise ParseError(
                 "This PDF has more than %(limit)s characters of text.", code="too_much_text", limit=context.max_text
             )
         context.progress(number, total)
+    finish_strip()
     return reading
 
 
@@ -119,8 +142,7 @@ def _take(reading: _Reading, page: PageResult, number: int, second: SecondReader
     elif page.is_scan and (found := _recognised(reading, [], number)):
         # A stamp or a page number on a scan is on the picture too.
         drafts = [*found, *(draft for draft in drafts if draft.kind == "note")]
-    reading.pages.append(drafts)
-    reading.heights.append(page.canvas.height)
+    reading.add(drafts, page.canvas.height)
     reading.removed += page.removed
     reading.objects += page.objects
     reading.characters += sum(len(draft.text) for draft in drafts)

@@ -29,6 +29,7 @@ _HIGH_LATIN_RUN = re.compile("[\u00a1-\u00ff\u0152\u0153\u0160\u0161\u017d\u017e
 _CJK = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _SPACED_CJK = re.compile(r"(?:[\u3400-\u9fff\u3001\u3002\uff00-\uff60] ){3,}[\u3400-\u9fff\u3001\u3002\uff00-\uff60]")
 _MIX = 1_000_003  # a prime larger than any font size in tenths of a point or place on a page that matters
+_PAGE_BITS = 44  # above every code times that prime
 _FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -140,13 +141,21 @@ def _carry_spaces(space: NDArray[np.int8], drop: NDArray[np.bool_]) -> NDArray[n
 
 def _without_doubles(glyphs: Glyphs) -> Glyphs:
     """Fake bold and shadows draw the same character twice, a fraction of its width apart: keep the first."""
+    doubled = doubles_among(glyphs)
+    return glyphs.take(np.flatnonzero(~doubled)) if doubled.any() else glyphs
+
+
+def doubles_among(glyphs: Glyphs, page: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+    """Which glyphs only draw an earlier one again. `page` tells apart glyphs of several pages."""
     count = len(glyphs)
-    if count < 2:
-        return glyphs
-    x, y, em = glyphs.origin[:, 0], glyphs.origin[:, 1], glyphs.em
     doubled = np.zeros(count, np.bool_)
+    if count < 2:
+        return doubled
+    x, y, em = glyphs.origin[:, 0], glyphs.origin[:, 1], glyphs.em
     step = np.maximum(em, 1.0) * 0.12
     kind = glyphs.code.astype(np.int64) * _MIX + np.round(em * 10).astype(np.int64)
+    if page is not None:
+        kind += page << _PAGE_BITS
     # Twice, with cells shifted by half, so that no pair is missed at a cell's border.
     for shift in (0.0, 0.5):
         column = np.floor(x / step + shift).astype(np.int64)
@@ -162,7 +171,7 @@ def _without_doubles(glyphs: Glyphs) -> Glyphs:
         # Pieces of one ligature share box and text object and may repeat a letter ("ff"): no doubles.
         twin = (glyphs.owner[later] == glyphs.owner[earlier]) & (glyphs.box[later] == glyphs.box[earlier]).all(axis=1)
         doubled[later[same & ~twin]] = True
-    return glyphs.take(np.flatnonzero(~doubled)) if doubled.any() else glyphs
+    return doubled
 
 
 def decode(codes: NDArray[np.uint32]) -> str:

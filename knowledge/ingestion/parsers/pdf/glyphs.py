@@ -12,8 +12,8 @@ from __future__ import annotations
 import ctypes
 import re
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
@@ -60,15 +60,15 @@ def bind(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
     return function
 
 
-_unicode_at = bind("FPDFText_GetUnicode", ctypes.c_uint, _HANDLE, _INT)
+unicode_at = bind("FPDFText_GetUnicode", ctypes.c_uint, _HANDLE, _INT)
 _loose_box_at = bind("FPDFText_GetLooseCharBox", _INT, _HANDLE, _INT, _HANDLE)
 _origin_at = bind("FPDFText_GetCharOrigin", _INT, _HANDLE, _INT, _HANDLE, _HANDLE)
-_object_at = bind("FPDFText_GetTextObject", ctypes.c_size_t, _HANDLE, _INT)
+object_at = bind("FPDFText_GetTextObject", ctypes.c_size_t, _HANDLE, _INT)
 _generated_at = bind("FPDFText_IsGenerated", _INT, _HANDLE, _INT)
 _hyphen_at = bind("FPDFText_IsHyphen", _INT, _HANDLE, _INT)
 _map_error_at = bind("FPDFText_HasUnicodeMapError", _INT, _HANDLE, _INT)
 _matrix_at = bind("FPDFText_GetMatrix", _INT, _HANDLE, _INT, _HANDLE)
-_font_size_at = bind("FPDFText_GetFontSize", ctypes.c_double, _HANDLE, _INT)
+font_size_at = bind("FPDFText_GetFontSize", ctypes.c_double, _HANDLE, _INT)
 _font_of = bind("FPDFTextObj_GetFont", _HANDLE, _HANDLE)
 _font_name = bind("FPDFFont_GetBaseFontName", ctypes.c_size_t, _HANDLE, _HANDLE, ctypes.c_size_t)
 _font_flags = bind("FPDFFont_GetFlags", _INT, _HANDLE)
@@ -171,20 +171,82 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
     """All glyphs of a text page, or None when it has none. `fonts` remembers fonts over one document."""
     handle = ctypes.cast(textpage, ctypes.c_void_p).value
     count = max(pdfium.FPDFText_CountChars(textpage), 0)
-    code = np.fromiter(map(_unicode_at, repeat(handle), range(count)), np.uint32, count)
-    owner = np.fromiter(map(_object_at, repeat(handle), range(count)), np.uint64, count)
-    blank = SPACES[np.minimum(code, LAST_CODE)] | (owner == 0)
-    visible = np.flatnonzero(~blank)
+    code = np.fromiter(map(unicode_at, repeat(handle), range(count)), np.uint32, count)
+    owner = np.fromiter(map(object_at, repeat(handle), range(count)), np.uint64, count)
+    visible = visible_among(code, owner)
     if not len(visible):
         return None
     seen, drawn = visible.tolist(), len(visible)
     loose = np.zeros((drawn, 4), np.float32)
-    at = loose.ctypes.data
-    deque(map(_loose_box_at, repeat(handle), seen, range(at, at + 16 * drawn, 16)), 0)
+    read_boxes(handle, seen, loose.ctypes.data)
     origin = np.zeros((drawn, 2), np.float64)
-    at = origin.ctypes.data
-    deque(map(_origin_at, repeat(handle), seen, range(at, at + 16 * drawn, 16), range(at + 8, at + 16 * drawn, 16)), 0)
-    em, frame, bold, mono, slant = _styles(handle, owner, visible, canvas.turns, fonts)
+    read_origins(handle, seen, origin.ctypes.data)
+    owners = owner[visible]
+    changes = np.ones(drawn, np.bool_)
+    np.not_equal(owners[1:], owners[:-1], out=changes[1:])
+    starts = np.flatnonzero(changes)
+    matrices = np.zeros((len(starts), 6), np.float32)
+    firsts = visible[starts].tolist()
+    read_matrices(handle, firsts, matrices.ctypes.data)
+    sizes = np.fromiter(map(font_size_at, repeat(handle), firsts), np.float64, len(starts))
+    faces = np.array([face_of(value, fonts) for value in owners[starts].tolist()], np.bool_).reshape(-1, 2)
+    glyphs = glyphs_of(Raw(code, owner, visible, loose, origin, starts, matrices, sizes, faces), canvas)
+    codes = glyphs.code
+    for mark in np.flatnonzero((codes == HYPHEN_MARKS[0]) | (codes == HYPHEN_MARKS[1])):
+        if _hyphen_at(handle, int(visible[mark])) == 1:
+            codes[mark] = 0x2D
+    return replace(glyphs, garbled=True) if _is_garbled(handle, visible, code[visible]) else glyphs
+
+
+def visible_among(code: NDArray[np.uint32], owner: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Which characters are drawn: no white space, and none that PDFium made up."""
+    return np.flatnonzero(~_blank(code, owner))
+
+
+def _blank(code: NDArray[np.uint32], owner: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    blank: NDArray[np.bool_] = SPACES[np.minimum(code, LAST_CODE)] | (owner == 0)
+    return blank
+
+
+def read_boxes(handle: int | None, indexes: Sequence[int], at: int) -> None:
+    """Four float32 a character to the address `at`: left, top, right, bottom in page space."""
+    deque(map(_loose_box_at, repeat(handle), indexes, range(at, at + 16 * len(indexes), 16)), 0)
+
+
+def read_origins(handle: int | None, indexes: Sequence[int], at: int) -> None:
+    """Two float64 a character to the address `at`."""
+    end = at + 16 * len(indexes)
+    deque(map(_origin_at, repeat(handle), indexes, range(at, end, 16), range(at + 8, end, 16)), 0)
+
+
+def read_matrices(handle: int | None, indexes: Sequence[int], at: int) -> None:
+    """Six float32 a character to the address `at`."""
+    deque(map(_matrix_at, repeat(handle), indexes, range(at, at + 24 * len(indexes), 24)), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """What PDFium says of a page's characters, in page space.
+
+    `code` and `owner` of all characters; `visible` are the drawn ones, `loose` and `origin` theirs; a run of one
+    text object begins at each of `starts` (places in `visible`) with its matrix, font size, and (bold, monospaced).
+    """
+
+    code: NDArray[np.uint32]
+    owner: NDArray[np.uint64]
+    visible: NDArray[np.intp]
+    loose: NDArray[np.float32]
+    origin: Floats
+    starts: NDArray[np.intp]
+    matrices: NDArray[np.float32]
+    sizes: Floats
+    faces: NDArray[np.bool_]
+
+
+def glyphs_of(raw: Raw, canvas: Canvas) -> Glyphs:
+    """The drawn characters as displayed, garbled or not; writes over the arrays of `raw`."""
+    code, visible, loose, origin = raw.code, raw.visible, raw.loose, raw.origin
+    em, frame, bold, mono, slant = _styles(raw, canvas.turns)
     if slant.any():  # the box of a letter that leans reaches over its neighbour, and hides the space before that
         loose[:, 2] -= slant * np.maximum(loose[:, 1] - origin[:, 1], 0)  # left, top, right, bottom
         loose[:, 0] += slant * np.maximum(origin[:, 1] - loose[:, 3], 0)
@@ -193,16 +255,11 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
     breaks = np.cumsum((code == 0x0A) | (code == 0x0D))
     before = np.empty_like(visible)
     before[0], before[1:] = -1, visible[:-1]
-    typing = np.zeros(count + 1, np.int64)
-    np.cumsum(blank & (owner != 0), out=typing[1:])
+    typing = np.zeros(len(code) + 1, np.int64)
+    np.cumsum(_blank(code, raw.owner) & (raw.owner != 0), out=typing[1:])
     typed = typing[visible] - typing[before + 1]
-    codes = code[visible]
-    garbled = _is_garbled(handle, visible, codes)
-    for mark in np.flatnonzero((codes == HYPHEN_MARKS[0]) | (codes == HYPHEN_MARKS[1])):
-        if _hyphen_at(handle, int(visible[mark])) == 1:
-            codes[mark] = 0x2D
     return Glyphs(
-        code=codes,
+        code=code[visible],
         box=canvas.boxes(loose.astype(np.float64)),
         origin=origin,
         em=em,
@@ -211,37 +268,21 @@ def read_glyphs(textpage: Any, canvas: Canvas, fonts: Faces) -> Glyphs | None:
         mono=mono,
         space=np.where(typed > 0, TYPED, np.where(visible - before > 1, GUESSED, NONE)).astype(np.int8),
         line=breaks[visible].astype(np.int32),
-        owner=owner[visible],
-        garbled=garbled,
+        owner=raw.owner[visible],
+        garbled=False,
     )
 
 
-def _styles(
-    handle: int | None,
-    owner: NDArray[np.uint64],
-    visible: NDArray[np.intp],
-    turns: int,
-    fonts: Faces,
-) -> tuple[Floats, NDArray[np.int8], NDArray[np.bool_], NDArray[np.bool_], Floats]:
+def _styles(raw: Raw, turns: int) -> tuple[Floats, NDArray[np.int8], NDArray[np.bool_], NDArray[np.bool_], Floats]:
     """Font size in points, reading direction, bold, monospaced and slant a glyph; asked once a run of one text object.
 
     Slant: how far letters that were made italic by leaning them move to the right for each point upwards.
     """
-    owners = owner[visible]
-    changes = np.ones(len(owners), np.bool_)
-    np.not_equal(owners[1:], owners[:-1], out=changes[1:])
-    starts = np.flatnonzero(changes)
-    runs = len(starts)
-    matrices = np.zeros((runs, 6), np.float32)
-    at = matrices.ctypes.data
-    firsts = visible[starts].tolist()
-    deque(map(_matrix_at, repeat(handle), firsts, range(at, at + 24 * runs, 24)), 0)
-    sizes = np.fromiter(map(_font_size_at, repeat(handle), firsts), np.float64, runs)
-    faces = np.array([_face(value, fonts) for value in owners[starts].tolist()], np.bool_).reshape(runs, 2)
+    starts, matrices = raw.starts, raw.matrices
     a, b, c, d = (matrices[:, i].astype(np.float64) for i in range(4))
     along = np.hypot(a, b)
     height = np.divide(np.abs(a * d - b * c), along, out=np.hypot(c, d), where=along > 0)
-    size = np.abs(sizes) * height
+    size = np.abs(raw.sizes) * height
     lean = np.where((np.abs(b) < 1e-3 * along) & (a * d > 0), c / np.where(d == 0, 1.0, d), 0.0)
     lean[(lean < MIN_LEAN) | (lean > MAX_LEAN)] = 0.0
     angle = np.degrees(np.arctan2(b, a))
@@ -249,12 +290,12 @@ def _styles(
     frame = ((quarter.astype(np.int64) - turns) % 4).astype(np.int8)
     frame[np.abs(angle - quarter * 90) > SKEW_DEGREES] = SKEWED
     lengths = np.empty_like(starts)
-    lengths[:-1], lengths[-1] = starts[1:] - starts[:-1], len(visible) - starts[-1]
-    face = np.repeat(faces, lengths, axis=0)
+    lengths[:-1], lengths[-1] = starts[1:] - starts[:-1], len(raw.visible) - starts[-1]
+    face = np.repeat(raw.faces, lengths, axis=0)
     return np.repeat(size, lengths), np.repeat(frame, lengths), face[:, 0], face[:, 1], np.repeat(lean, lengths)
 
 
-def _face(text_object: int, known: Faces) -> tuple[bool, bool]:
+def face_of(text_object: int, known: Faces) -> tuple[bool, bool]:
     """Whether the font of a text object is bold, and whether it is a typewriter's or programmer's font."""
     font = _font_of(text_object)
     if not font:

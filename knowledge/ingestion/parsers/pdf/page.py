@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pypdfium2.raw as pdfium
+from numpy.typing import NDArray
 
 from .cleaning import clean_glyphs
 from .columns import in_reading_order
@@ -50,31 +53,37 @@ class PageResult:
         return self.pictures > 0 or self.objects >= MIN_DRAWN
 
 
-def read_page(document: Any, number: int, fonts: Faces, pictures: PagePictures) -> PageResult:
-    """Page `number` (from 1) of an open PDFium document. Raises PageError when it can not be loaded."""
+@contextmanager
+def loaded(document: Any, number: int) -> Iterator[Any]:
+    """Page `number` (from 1) of an open PDFium document, until it is closed. Raises PageError when there is none."""
     page = pdfium.FPDF_LoadPage(document, number - 1)
     if not page:
         raise PageError(number)
     try:
-        canvas = canvas_of(page)
-        glyphs, removed = _glyphs(page, canvas, fonts)
-        notes, fields = _annotations(page, canvas, number)
-        if fields:
-            glyphs, removed = _with_fields(page, document, number, canvas, glyphs, removed, fonts)
-        drawing = read_drawing(page)
-        result = PageResult([], canvas, len(drawing.pictures), drawing.objects, removed)
-        if glyphs is not None and len(glyphs):
-            result.garbled = glyphs.garbled
-            result.drafts = _drafts(glyphs, drawing.lines, canvas, number)
-        if result.drafts and drawing.pictures and not result.garbled:
-            boxes = [(row[0], row[1], row[2], row[3]) for row in canvas.boxes(drawing.picture_boxes).tolist()]
-            result.is_scan = _is_scan(result.drafts, boxes, canvas)
-            found = list(zip(drawing.pictures, boxes, strict=True))
-            result.drafts = pictures.place(result.drafts, found, canvas, number)
-        result.drafts.extend(notes)
-        return result
+        yield page
     finally:
         pdfium.FPDF_ClosePage(page)
+
+
+def read_page(document: Any, page: Any, number: int, fonts: Faces, pictures: PagePictures) -> PageResult:
+    """What stands on a loaded page."""
+    canvas = canvas_of(page)
+    glyphs, removed = _glyphs(page, canvas, fonts)
+    notes, fields = _annotations(page, canvas, number)
+    if fields:
+        glyphs, removed = _with_fields(page, document, number, canvas, glyphs, removed, fonts)
+    drawing = read_drawing(page)
+    result = PageResult([], canvas, len(drawing.pictures), drawing.objects, removed)
+    if glyphs is not None and len(glyphs):
+        result.garbled = glyphs.garbled
+        result.drafts = _drafts(glyphs, drawing.lines, canvas, number)
+    if result.drafts and drawing.pictures and not result.garbled:
+        boxes = [(row[0], row[1], row[2], row[3]) for row in canvas.boxes(drawing.picture_boxes).tolist()]
+        result.is_scan = _is_scan(result.drafts, boxes, canvas)
+        found = list(zip(drawing.pictures, boxes, strict=True))
+        result.drafts = pictures.place(result.drafts, found, canvas, number)
+    result.drafts.extend(notes)
+    return result
 
 
 def _is_scan(drafts: list[Draft], pictures: list[Box], canvas: Canvas) -> bool:
@@ -99,10 +108,18 @@ def _glyphs(page: Any, canvas: Canvas, fonts: Faces) -> tuple[Glyphs | None, int
 
 def _on_page(glyphs: Glyphs, canvas: Canvas) -> Glyphs:
     """Text outside the page is seen by nobody and goes, unless the page box is wrong and all text is outside."""
+    on = on_canvas(glyphs, canvas)
+    return glyphs.take(np.flatnonzero(on)) if on.any() and not on.all() else glyphs
+
+
+def on_canvas(glyphs: Glyphs, canvas: Canvas) -> NDArray[np.bool_]:
+    """Which glyphs have their middle on the page."""
     x = (glyphs.box[:, 0] + glyphs.box[:, 2]) / 2
     y = (glyphs.box[:, 1] + glyphs.box[:, 3]) / 2
-    on = (x >= -OVERFLOW) & (x <= canvas.width + OVERFLOW) & (y >= -OVERFLOW) & (y <= canvas.height + OVERFLOW)
-    return glyphs.take(np.flatnonzero(on)) if on.any() and not on.all() else glyphs
+    on: NDArray[np.bool_] = (
+        (x >= -OVERFLOW) & (x <= canvas.width + OVERFLOW) & (y >= -OVERFLOW) & (y <= canvas.height + OVERFLOW)
+    )
+    return on
 
 
 def _annotations(page: Any, canvas: Canvas, number: int) -> tuple[list[Draft], bool]:

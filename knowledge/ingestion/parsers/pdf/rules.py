@@ -26,7 +26,7 @@ THIN = 3.0  # points: a box no thicker is a line
 SNAP = 3.0  # points: ends this close touch
 
 _HANDLE = ctypes.c_void_p
-_count_objects = bind("FPDFPage_CountObjects", ctypes.c_int, _HANDLE)
+count_objects = bind("FPDFPage_CountObjects", ctypes.c_int, _HANDLE)
 _object = bind("FPDFPage_GetObject", _HANDLE, _HANDLE, ctypes.c_int)
 _type = bind("FPDFPageObj_GetType", ctypes.c_int, _HANDLE)
 _bounds = bind("FPDFPageObj_GetBounds", ctypes.c_int, _HANDLE, _HANDLE, _HANDLE, _HANDLE, _HANDLE)
@@ -87,6 +87,11 @@ def read_drawing(page: Any) -> Drawing:
     return Drawing(_rows(boxes), tuple(pictures), _rows(places), seen)
 
 
+def only_text(page: int | None, objects: int) -> bool:
+    """Whether the first `objects` objects of a page are all text."""
+    return all(_type(_object(page, i)) == pdfium.FPDF_PAGEOBJ_TEXT for i in range(objects))
+
+
 def _rows(boxes: list[tuple[float, float, float, float]]) -> Floats:
     return np.array(boxes, np.float64) if boxes else np.zeros((0, 4))
 
@@ -100,7 +105,7 @@ def _place(item: int, matrix: Matrix) -> tuple[float, float, float, float]:
 
 def _objects(page: int | None) -> Iterator[tuple[int, int, Matrix]]:
     stack: list[tuple[int, int, Matrix]] = [
-        (item, 0, IDENTITY) for i in range(min(_count_objects(page), MAX_OBJECTS)) if (item := _object(page, i))
+        (item, 0, IDENTITY) for i in range(min(count_objects(page), MAX_OBJECTS)) if (item := _object(page, i))
     ]
     stack.reverse()
     budget = MAX_OBJECTS
