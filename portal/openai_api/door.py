@@ -53,8 +53,8 @@ class Asked:
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 
 
-def door(method: str, *scopes: str) -> Callable[[View], View]:
-    """A view for `method` and holders of one of `scopes`, called as `view(asked, **parameters)`.
+def door(method: str | None, *scopes: str) -> Callable[[View], View]:
+    """A view for `method` (None: any) and holders of one of `scopes` (none: any key): `view(asked, **parameters)`.
 
     Keys only, never a session: so no other site can make a browser ask, and no token of a form is needed.
     """
@@ -66,9 +66,10 @@ def door(method: str, *scopes: str) -> Callable[[View], View]:
             try:
                 admitted = await on_database(lambda: _admitted(request))
                 room = admitted.room
-                if request.method != method:
+                if method is not None and request.method != method:
                     raise _wrong_method()
-                admitted.principal.require(*scopes)
+                if scopes:
+                    admitted.principal.require(*scopes)
                 response = await view(Asked(request, admitted.principal), **parameters)
             except ArchwayError as error:
                 response = errors.response_of(error)
@@ -78,7 +79,7 @@ def door(method: str, *scopes: str) -> Callable[[View], View]:
                 response = errors.response_of(unreadable(error))
             except Exception:
                 logger.exception("an answer in OpenAI's shape failed")
-                response = errors.response_of(Unavailable("Something went wrong on our side.", code="internal"))
+                response = errors.response_of(_broken())
             _describe(response, room, began)
             return response
 
@@ -104,6 +105,12 @@ def _admitted(request: HttpRequest) -> Admitted:
 def _wrong_method() -> ArchwayError:
     error: ArchwayError = Invalid("This address does not take that method.", code="method_not_allowed")
     error.status = 405  # type: ignore[misc]
+    return error
+
+
+def _broken() -> ArchwayError:
+    error: ArchwayError = Unavailable("Something went wrong on our side.", code="internal")
+    error.status = 500  # type: ignore[misc]
     return error
 
 

@@ -22,7 +22,7 @@ async def one_model(asked: Asked, model: str) -> HttpResponseBase:
     return JsonResponse(await on_database(lambda: as_json(any_target(asked.principal, model))))
 
 
-@door("GET")
+@door(None)
 async def unknown(asked: Asked, path: str) -> HttpResponseBase:
     """Whatever else OpenAI has and we do not."""
     raise NotFound("There is no such address.", code="address_unknown")

@@ -343,5 +343,5 @@ def test_errors_are_those_that_the_sdk_knows(place: Place) -> None:
             model=place.base, messages=said
         )
     missing = httpx.post(f"{place.address}/images/generations", headers={"Authorization": f"Bearer {place.secret}"})
-    assert missing.status_code == 405
+    assert missing.status_code == 404
     assert httpx.get(f"{place.address}/files").json()["error"]["code"] == "invalid_api_key"

@@ -54,7 +54,7 @@ def test_a_name_keeps_its_meaning_when_the_base_is_renamed_and_goes_with_the_gra
     for name in (before, after, f"base-{world.base.uid}", f"bases-{world.base.uid}"):
         assert bob.get(f"/v1/models/{name}").status_code == 200, name
     mallory = with_key(world, world.mallory)
-    assert names(mallory) == []
+    assert not any(name.startswith("base") for name in names(mallory))
     assert ask(mallory, "bases").json()["error"]["code"] == "model_not_found"
 
 
