@@ -50,6 +50,7 @@ _WORDS_OF_RETRIEVAL = (
     gettext_noop("complete the scores"),
     gettext_noop("blend"),
     gettext_noop("load passages"),
+    gettext_noop("rerank"),
     gettext_noop("search by questions"),
     gettext_noop("look for what was meant"),
 )
@@ -105,6 +106,17 @@ class HitTestForm(forms.Form):
         max_value=20,
         required=False,
         help_text=gettext_lazy("0 for no limit"),
+    )
+    rerank = forms.ChoiceField(
+        label=gettext_lazy("Rerank"),
+        required=False,
+        choices=[
+            ("", gettext_lazy("As the base is set")),
+            ("off", gettext_lazy("Off")),
+            ("local", gettext_lazy("By the model on this installation")),
+            ("endpoint", gettext_lazy("By a rerank model")),
+            ("model", gettext_lazy("By a chat model")),
+        ],
     )
     meta = forms.CharField(
         label=gettext_lazy("Metadata"),
@@ -368,7 +380,7 @@ def _page(
 
 def _more(form: HitTestForm, base: KnowledgeBase) -> bool:
     """Whether the folded settings hold something that the base does not say itself, or something wrong."""
-    names = ("weight", "fusion", "neighbours", "per_document", "meta", "folder", "tag", "type")
+    names = ("weight", "fusion", "neighbours", "per_document", "rerank", "meta", "folder", "tag", "type")
     own = _initial("", SearchSettings().filled(base_settings.read(base.config).searching))
     return any(str(form[name].value() or "0") != str(own.get(name) or "0") or form[name].errors for name in names)
 

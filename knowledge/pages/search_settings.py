@@ -14,7 +14,7 @@ from django.http import QueryDict
 
 from knowledge.base_settings import Searching
 from knowledge.metadata import written
-from knowledge.retrieval.contract import MODES, Filters, Mode, RetrievalRequest
+from knowledge.retrieval.contract import MODES, RERANKS, Filters, Mode, RerankBy, RetrievalRequest
 
 FUSIONS: tuple[Literal["convex", "rrf"], ...] = ("convex", "rrf")
 
@@ -30,6 +30,7 @@ class SearchSettings:
     fusion: Literal["convex", "rrf"] | None = None
     neighbours: int | None = None
     per_document: int | None = None
+    rerank: RerankBy | None = None
     folder: str = ""
     tag: str = ""
     type: str = ""
@@ -51,6 +52,7 @@ class SearchSettings:
             tag=_text(data.get("tag"), 60),
             type=_text(data.get("type"), 120),
             per_document=_whole(data.get("per_document"), 0, 20),
+            rerank=next((known for known in RERANKS if known == data.get("rerank")), None),
             meta=_text(data.get("meta"), 500),
         )
 
@@ -80,6 +82,7 @@ class SearchSettings:
             fusion=self.fusion,
             neighbours=self.neighbours,
             per_document=self.per_document,
+            rerank=self.rerank,
             filters=Filters(
                 folder=self.folder,
                 tags=(self.tag,) if self.tag else (),
