@@ -39,7 +39,7 @@ OPEN = re.compile(
 
 
 def _plain(pattern: str) -> str:
-    return pattern.replace("\\Z", "").replace("\\", "").replace("/?", "/").lstrip("^").rstrip("$")
+    return re.sub(r"\\Z|[\\^$]", "", pattern).replace("/?", "/")
 
 
 def _walk(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -16,7 +16,7 @@ import pytest
 from openai import AsyncOpenAI, OpenAI
 
 from knowledge import bases
-from knowledge.models import KnowledgeBase
+from knowledge.models import KnowledgeBase, Role
 from portal.gateway import litellm_runtime
 from portal.gateway.embedding import ensure_local_endpoint
 from portal.gateway.models import ModelEndpoint, UsageRecord
@@ -82,7 +82,7 @@ def place(world: World, portal: Web, models: ModelServer) -> Place:
     alice = world.principal(world.alice)
     indexed(alice, world.base, "Travel.md", "# Travel\n\nA traveller may stay in a hotel for twelve nights.\n")
     diary = bases.create(alice, name="Diary")
-    bases.grant(alice, diary, "viewer", user=world.bob)
+    bases.grant(alice, diary, Role.VIEWER, user=world.bob)
     ensure_local_endpoint()
     chat = chat_endpoint(models, "demo+cached=1", name="Small Talk", is_default=True)
     _, secret = keys.create(
@@ -165,14 +165,16 @@ def test_tools_go_through_and_their_results_come_back(place: Place) -> None:
     model = place.another("demo+tools=1")
     said: Any = [{"role": "user", "content": "What is the weather in Ulm?"}]
     answer = client.chat.completions.create(model=model, messages=said, tools=[TOOL])
-    (call,) = answer.choices[0].message.tool_calls or ()
+    calls: Any = answer.choices[0].message.tool_calls
+    (call,) = calls
     assert answer.choices[0].finish_reason == "tool_calls"
     assert call.type == "function"
     assert call.function.name == "weather"
     assert "town" in json.loads(call.function.arguments)
     with client.chat.completions.stream(model=model, messages=said, tools=[TOOL]) as stream:
         final = stream.get_final_completion()
-    (streamed,) = final.choices[0].message.tool_calls or ()
+    calls = final.choices[0].message.tool_calls
+    (streamed,) = calls
     assert streamed.function.arguments == call.function.arguments
     said += [
         answer.choices[0].message.model_dump(exclude_none=True),
@@ -188,7 +190,8 @@ def test_a_base_answers_with_numbers_and_addresses_of_its_passages(place: Place)
     completion = client.chat.completions.create(model=place.base, messages=said)
     message = completion.choices[0].message
     assert "twelve nights" in (message.content or "")
-    (mark, *_) = message.annotations or ()
+    marks: Any = message.annotations
+    mark = marks[0]
     assert (message.content or "")[mark.url_citation.start_index : mark.url_citation.end_index] == "[1]"
     assert mark.url_citation.url.startswith(f"{place.portal.url}/bases/{place.world.base.uid}/documents/")
     extra: Any = completion.model_extra
