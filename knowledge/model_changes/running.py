@@ -68,7 +68,8 @@ def _advance(turn: background.Turn[ModelChange]) -> bool:
         if not _embed(turn, space):
             return False
         # Best effort: a question without a vector is still found by its words, and gets one within a minute.
-        embedding.embed_missing(change.base, change.after)
+        if change.base.has_questions:
+            embedding.embed_missing(change.base, change.after)
         if not _switch(turn, space):
             return False  # something was published meanwhile: it is embedded first
     while vectors.drop_leftovers(change.base_id):
