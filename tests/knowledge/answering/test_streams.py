@@ -30,7 +30,7 @@ async def stream(secret: str, **more: Any) -> AsyncIterator[bytes]:
     headers = {"Authorization": f"Bearer {secret}"}
     answer = await AsyncClient().post("/api/v1/ask", json.dumps(body), content_type="application/json", headers=headers)
     assert answer["Content-Type"].startswith("text/event-stream"), answer
-    parts: AsyncIterator[bytes] = aiter(answer.streaming_content)
+    parts: AsyncIterator[bytes] = aiter(answer.streaming_content)  # type: ignore[attr-defined]
     return parts
 
 
