@@ -44,7 +44,8 @@ async def pieces(asked: Asked, bases: Bases, given: CompletionInput) -> Pieces:
             elif event.name == "answer.done":
                 answer = _Answer(event.data)
                 if answer.state == State.INTERRUPTED:
-                    raise Unavailable(answer.data["message"], code=answer.data["code"])
+                    message, code = answer.data["message"], answer.data["code"]
+                    raise Unavailable(message, code=code)
                 if not said:
                     # The model failed before its first word: the passages stand in for it.
                     yield ChatPart(answer.text)
