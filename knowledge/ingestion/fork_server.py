@@ -1,14 +1,15 @@
 """The fork server: loads the parsers once, shuts itself in, and keeps processes waiting for the next files.
 
 It speaks over one socket of whole JSON messages (SOCK_SEQPACKET). It announces `{"ready": n}` when job
-n has a folder and a process; a request for job n comes with the result pipe attached; `{"job": n,
-"stop": true}` ends it; its end is answered with `{"ended": n, "status", "rss_kb", "complaint"}`. The
-server ends when its owner does, whatever way that happens.
+n has a folder and a process, and hands over the socket of that process with it: the owner sends the
+request and the result pipe straight there, so that nobody but the reader must wake up before it reads.
+Afterwards `{"job": n, "stop": bool}` says that job n is done with, and whether its process is to be
+killed; only then the next process is made, so that it takes no time from the reader. The end of a process is told as
+`{"ended": n, "status", "rss_kb", "complaint"}`. The server ends when its owner does, whatever way that happens.
 """
 
 from __future__ import annotations
 
-import array
 import contextlib
 import gc
 import importlib
@@ -60,7 +61,7 @@ class _Server:
         self._owner = os.getppid()
         self._baseline = baseline
         self._number = 0
-        self._spares: dict[int, socket.socket] = {}  # by number of the job they wait for
+        self._current: set[int] = set()  # jobs whose process waits or works, and is not replaced yet
         self._children: dict[int, int] = {}  # process: number of its job
 
     def serve(self) -> None:
@@ -80,52 +81,45 @@ class _Server:
 
     def _receive(self) -> bool:
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._control, MESSAGE, 1)
+            message = self._control.recv(MESSAGE)
         except OSError:
             return False
         if not message:
             return False
-        request = json.loads(message)
-        number = request["job"]
-        if "stop" in request:
+        order = json.loads(message)
+        if order["stop"]:
             for child, job in self._children.items():
-                if job == number:
+                if job == order["job"]:
                     _kill(child)
-            return True
-        out = array.array("i", descriptors)[0]
-        started = self._hand_over(number, message, out)
-        os.close(out)
-        if not started:
-            self._tell({"ended": number, "status": -1})
-        self._fork()
+        self._replace(order["job"])
         return True
 
-    def _hand_over(self, number: int, message: bytes, out: int) -> bool:
-        waiting = self._spares.pop(number, None)
-        if waiting is None:
-            return False
-        with waiting as spare:
-            try:
-                socket.send_fds(spare, [message], [out])
-            except OSError:
-                return False
-        return True
+    def _replace(self, number: int) -> None:
+        """Make a process for the one of job `number`, if that is not done yet."""
+        if number in self._current:
+            self._current.discard(number)
+            self._fork()
 
     def _fork(self) -> None:
         """Make the folder and the process of the next job, and say so."""
         self._number += 1
         folder = self._scratch / str(self._number)
         folder.mkdir(mode=0o700)
-        self._spares[self._number], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        (folder / parse_child.SOURCE).touch(
+            mode=0o600
+        )  # making a file takes longer than filling it: not the owner's time
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE)
         with (folder / "stderr").open("wb") as errors:
             child = os.fork()
             if child == 0:
                 os.dup2(errors.fileno(), parse_child.STDERR)
                 signal.set_wakeup_fd(-1)
                 parse_child.wait_and_run(theirs, folder, self._readable, self._baseline)
-        theirs.close()
         self._children[child] = self._number
-        self._tell({"ready": self._number})
+        self._current.add(self._number)
+        with ours, theirs:
+            self._tell({"ready": self._number}, ours)
 
     def _reap(self) -> None:
         for child, number in list(self._children.items()):
@@ -142,13 +136,11 @@ class _Server:
             }
             shutil.rmtree(folder, ignore_errors=True)
             self._tell(report)
-            if number in self._spares:  # killed while it waited
-                self._spares.pop(number).close()
-                self._fork()
+            self._replace(number)
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: dict[str, Any], handed: socket.socket | None = None) -> None:
         with contextlib.suppress(OSError):
-            self._control.send(json.dumps(message).encode())
+            socket.send_fds(self._control, [json.dumps(message).encode()], [handed.fileno()] if handed else [])
 
 
 def _kill(child: int) -> None:

@@ -159,7 +159,7 @@ class _ForkServer:
             )
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._control, self._process, folder, lock)
         self.active: list[str] = []
-        self._ready: deque[int] = deque()
+        self._ready: deque[tuple[int, socket.socket]] = deque()  # waiting processes by the number of their job
         self._ended: dict[int, dict[str, Any]] = {}
         self._running = 0  # a job whose result is here but whose end is not yet reported
         self._await(lambda: bool(self._ready), START_SECONDS)
@@ -169,6 +169,8 @@ class _ForkServer:
 
     def close(self) -> None:
         self.usable = False
+        while self._ready:
+            self._ready.pop()[1].close()
         self._finalizer()
 
     def parse(
@@ -180,9 +182,7 @@ class _ForkServer:
         on_progress: Callable[[int, int], None] | None,
         should_stop: Callable[[], bool] | None,
     ) -> ParsedDocument:
-        number = self._next_job(source)
         request = {
-            "job": number,
             "parser": parser,
             "name": source.name,
             "mime": source.mime,
@@ -197,7 +197,10 @@ class _ForkServer:
         try:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(ours, F_SETPIPE_SZ, PIPE_BYTES)
-            self._send(request, theirs)
+            try:
+                number = self._begin(source, json.dumps(request).encode(), theirs)
+            finally:
+                os.close(theirs)
             job = _Job(ours, limits, on_progress, should_stop)
             try:
                 verdict = job.listen()
@@ -207,9 +210,8 @@ class _ForkServer:
         finally:
             os.close(ours)
         self._running = number
-        if verdict is not None or job.finished:
-            # Whatever it would still do, nobody wants it.
-            self._send({"job": number, "stop": True})
+        # Whatever it would still do after its result, nobody wants it.
+        self._send({"job": number, "stop": verdict is not None or job.finished})
         if verdict is not None:
             raise verdict
         if job.error is not None:
@@ -218,21 +220,27 @@ class _ForkServer:
             return job.document
         raise self._death(job)
 
-    def _next_job(self, source: Source) -> int:
-        """The number of the waiting process, once the file lies in its folder."""
+    def _begin(self, source: Source, request: bytes, out: int) -> int:
+        """Give the file and the request to a waiting process; returns the number of its job."""
         # Landlock keeps each process in its own folder; without it the last one must be gone first.
         if self._running and "landlock" not in self.active:
             self._end_of(self._running)
-        self._await(lambda: bool(self._ready), START_SECONDS)
         self._ended.clear()
-        number = self._ready[0]
-        try:
-            shutil.copyfile(source.path, self._scratch / str(number) / SOURCE)
-            if source.recognised is not None:
-                shutil.copyfile(source.recognised, self._scratch / str(number) / RECOGNISED)
-        except OSError as error:
-            raise ParseError("The stored file can not be opened.", code="file_missing") from error
-        return self._ready.popleft()
+        while True:
+            self._await(lambda: bool(self._ready), START_SECONDS)
+            number, child = self._ready[0]
+            try:
+                shutil.copyfile(source.path, self._scratch / str(number) / SOURCE)
+                if source.recognised is not None:
+                    shutil.copyfile(source.recognised, self._scratch / str(number) / RECOGNISED)
+            except OSError as error:
+                if (self._scratch / str(number)).is_dir():
+                    raise ParseError("The stored file can not be opened.", code="file_missing") from error
+            with child:
+                self._ready.popleft()
+                with contextlib.suppress(OSError):  # killed while it waited: another takes its place
+                    socket.send_fds(child, [request], [out])
+                    return number
 
     def _death(self, job: _Job) -> ParseError:
         """What the end of the process without a result means."""
@@ -254,35 +262,29 @@ class _ForkServer:
         self._await(lambda: number in self._ended, STOP_SECONDS)
         return self._ended[number]
 
-    def _send(self, message: dict[str, Any], descriptor: int | None = None) -> None:
-        data = json.dumps(message).encode()
+    def _send(self, message: dict[str, Any]) -> None:
         try:
-            if descriptor is None:
-                self._control.send(data)
-            else:
-                socket.send_fds(self._control, [data], [descriptor])
+            self._control.send(json.dumps(message).encode())
         except OSError as error:
             self._lost(error)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
 
     def _await(self, condition: Callable[[], bool], seconds: float) -> None:
         """Take messages until `condition` holds. A server that stays silent is given up."""
         deadline = time.monotonic() + seconds
         while not condition():
             ready, _, _ = select.select([self._control], [], [], max(0.0, deadline - time.monotonic()))
-            data = b""
+            data: bytes = b""
+            handed: list[int] = []
             if ready:
                 with contextlib.suppress(OSError):
-                    data = self._control.recv(REQUEST)
+                    data, handed, _, _ = socket.recv_fds(self._control, REQUEST, 1)
             if not data:
                 self._lost(None)
-            self._note(json.loads(data))
+            self._note(json.loads(data), handed)
 
-    def _note(self, message: dict[str, Any]) -> None:
+    def _note(self, message: dict[str, Any], handed: list[int]) -> None:
         if "ready" in message:
-            self._ready.append(message["ready"])
+            self._ready.append((message["ready"], socket.socket(fileno=handed[0])))
         elif "ended" in message:
             self._ended[message["ended"]] = message
         else:
@@ -382,6 +384,7 @@ def _environment(scratch: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TMPDIR": str(scratch),
         "MALLOC_ARENA_MAX": "2",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # a system font of 20 MB is 10 page faults instead of 5,000
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "RAYON_NUM_THREADS": "2",
