@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 
 from knowledge.ingestion import sandbox
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
+from knowledge.ingestion.fork_server import SPARES
 from knowledge.ingestion.sandbox import SandboxLimits, isolation, parse_file
 from portal.kernel.errors import ParseError
 
@@ -251,6 +253,31 @@ def test_forked_worker_starts_its_own_server(source: Source) -> None:
     os.close(reading)
     os.waitpid(child, 0)
     assert parse_file(source).text == "hello"
+
+
+def test_file_is_read_though_all_waiting_processes_were_killed(source: Source) -> None:
+    parse_file(source)
+    server = sandbox._take()
+    waiting = _descendants(server._process.pid)
+    assert waiting
+    for child in waiting:
+        os.kill(child, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while any(map(_runs, waiting)) and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
+    sandbox._give_back(server)
+    assert [parse_file(source).text for _ in range(3)] == ["hello"] * 3
+
+
+def test_readers_that_end_are_replaced_and_do_not_pile_up(source: Source) -> None:
+    for _ in range(12):
+        parse_file(source)
+    server = sandbox._take()
+    deadline = time.monotonic() + 10
+    while (count := sum(map(_runs, _descendants(server._process.pid)))) != SPARES and time.monotonic() < deadline:
+        threading.Event().wait(0.02)
+    sandbox._give_back(server)
+    assert count == SPARES
 
 
 def test_children_die_when_the_worker_is_killed(source: Source, tmp_path: Path) -> None:
