@@ -384,7 +384,6 @@ def _environment(scratch: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TMPDIR": str(scratch),
         "MALLOC_ARENA_MAX": "2",
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # a system font of 20 MB is 10 page faults instead of 5,000
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "RAYON_NUM_THREADS": "2",
