@@ -208,7 +208,9 @@ class FiltersInput(serializers.Serializer[Any]):
     folder = serializers.CharField(required=False, allow_blank=True, default="")
     updated_from = serializers.DateField(required=False, allow_null=True, default=None)
     updated_to = serializers.DateField(required=False, allow_null=True, default=None)
-    metadata = ConditionInput(many=True, required=False, default=list, max_length=metadata.MOST_CONDITIONS)
+    metadata = ConditionInput(  # type: ignore[call-arg]  # the stubs do not know what many=True takes
+        many=True, required=False, default=list, max_length=metadata.MOST_CONDITIONS
+    )
 
 
 class SearchInput(serializers.Serializer[Any]):

@@ -211,7 +211,9 @@ def search(
     else:
         result = retrieve(principal, request, settings=settings)
     if any(warning["code"] == "embedding_away" for warning in result.warnings):
-        raise Unavailable("The embedding model is away; the evaluation goes on when it is back.", code="embedding_unavailable")
+        raise Unavailable(
+            "The embedding model is away; the evaluation goes on when it is back.", code="embedding_unavailable"
+        )
     return replace(result, trace={})
 
 
