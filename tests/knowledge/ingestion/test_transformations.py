@@ -96,3 +96,11 @@ def test_importing_the_stages_does_not_import_the_frame() -> None:
     code = "import sys, knowledge.ingestion.transformations; sys.exit('llama_index.core' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).resolve().parents[3], check=False)
     assert done.returncode == 0
+
+
+def test_splitting_says_how_many_characters_it_has_been_through() -> None:
+    doc = document(7)
+    told: list[tuple[int, int]] = []
+    passages = split(doc, CharacterCounter(512), SplitSettings(), lambda done, total: told.append((done, total)))
+    assert {total for _, total in told} == {len(doc.text)}
+    assert {passage.end for passage in passages} <= {done for done, _ in told}
