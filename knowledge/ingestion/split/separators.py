@@ -28,18 +28,28 @@ def separator_runs(
     last = -1
     for atom in fitted(text, list(_cut_atoms(text, atoms, cuts)), Limits.of(settings, measure), measure):
         segment = bisect_right(cuts, atom.start)
-        if segment != last and not (groups and _only_opens(groups[-1], atom, blocks)):
-            groups.append([])
+        if segment != last:
+            groups.append(_opening(groups, atom, blocks))
         last = segment
         groups[-1].append(replace(atom, section=segment))
-    return list(groups)
+    return [group for group in groups if group]
 
 
-def _only_opens(group: Sequence[Atom], atom: Atom, blocks: Sequence[Block]) -> bool:
-    """Whether a segment is nothing but titles or a table's head so far, and `atom` is what they are above."""
-    last = group[-1]
-    if not all(one.opens for one in group):
-        return False
+def _opening(groups: Sequence[list[Atom]], atom: Atom, blocks: Sequence[Block]) -> list[Atom]:
+    """What the segment before ends with and what belongs to `atom`, taken from it: titles, or a table's head."""
+    before = groups[-1] if groups else []
+    place = len(before)
+    while place and before[place - 1].opens:
+        place -= 1
+    if place == len(before) or not _stands_above(before[-1], atom, blocks):
+        return []
+    taken = before[place:]
+    del before[place:]
+    return taken
+
+
+def _stands_above(last: Atom, atom: Atom, blocks: Sequence[Block]) -> bool:
+    """Whether a title or a table's head is that of `atom`."""
     if last.kind == "row":
         return atom.block == last.block
     same_place = (blocks[atom.block].sheet, blocks[atom.block].slide) == (
