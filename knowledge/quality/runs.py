@@ -162,6 +162,7 @@ def _ask_all(principal: Principal, turn: background.Turn[EvaluationRun]) -> bool
                 turn.at(run.done)
                 if turn.over:
                     return False
+    turn.at(run.done, always=True)
     return True
 
 

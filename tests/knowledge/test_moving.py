@@ -137,6 +137,7 @@ def test_tags_join_the_vocabulary_of_the_target(world: World, alice: Principal, 
     assert tags.names_of(target) == ["HR", "new"]
 
 
+@pytest.mark.django_db(transaction=True)  # the account book writes beside the caller's transaction
 def test_with_another_model_chunks_stay_and_only_vectors_are_made(world: World, alice: Principal) -> None:
     with SteppedProvider() as provider:
         target = bases.create(alice, name="Other model")
