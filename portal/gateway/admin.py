@@ -13,7 +13,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from unfold.decorators import action, display
-from unfold.widgets import UnfoldAdminSelectWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from portal.gateway import verbs
 from portal.gateway.models import EmbeddingSpace, ModelEndpoint
@@ -21,6 +21,7 @@ from portal.gateway.probe import Probe, probe
 from portal.gateway.usage.admin import QuotaAdmin, UsageDayAdmin, UsageRecordAdmin
 from portal.kernel.admin_door import ScopedAdmin, asker, is_operator, register
 from portal.kernel.errors import Denied
+from portal.kernel.secrets.revealing import ENVIRONMENT, SEALED
 
 __all__ = ["EmbeddingSpaceAdmin", "ModelEndpointAdmin", "QuotaAdmin", "UsageDayAdmin", "UsageRecordAdmin"]
 
@@ -40,6 +41,13 @@ def _place(number: int) -> forms.ModelChoiceField[ModelEndpoint]:
         label=_("Fallback %(number)s") % {"number": number},
         widget=UnfoldAdminSelectWidget,
     )
+
+
+class ReferenceInput(UnfoldAdminTextInputWidget):
+    """Shows references only: a secret that somebody typed here by mistake does not come back with the form."""
+
+    def format_value(self, value: Any) -> Any:
+        return super().format_value(value) if str(value or "").startswith((SEALED, ENVIRONMENT)) else None
 
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -101,6 +109,8 @@ class ModelEndpointAdmin(ScopedAdmin):
             choices = choices.filter(kind=obj.kind).exclude(pk=obj.pk)
         for name in PLACES:
             form.base_fields[name].queryset = choices
+        if "credential" in form.base_fields:
+            form.base_fields["credential"].widget = ReferenceInput()
         return form
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
