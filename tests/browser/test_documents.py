@@ -113,7 +113,7 @@ def test_all_that_match_may_be_chosen_but_one_and_are_asked_about(
     page.locator(".bulk").get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog", name="Delete 22 documents?")
     dialog.get_by_role("button", name="Delete").click()
-    page.locator("#toasts").get_by_text("22 documents are in the recycle bin").wait_for()
+    page.locator(".batch-notice").get_by_text("22 done").wait_for()
     assert apart(lambda: list(Document.objects.filter(deleted_at=None).values_list("name", flat=True))) == ["doc-03.md"]
 
 
