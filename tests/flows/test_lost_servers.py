@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from knowledge.ingestion.embed import BATCH
 from portal.embedded import locations
 from portal.embedded.process import Child
 from portal.embedded.servers import EmbeddedServers
@@ -55,7 +56,7 @@ class Own:
         revision = int(self.run("-m", "tests.support.uploading", self.provider.url, name))
         until(lambda: self.provider.waiting, "ten batches are through")
         counted = "SELECT count(*) FROM knowledge_chunkvector WHERE revision_id = %s"
-        until(lambda: self.ask(counted, revision)[0] == 10 * 64, "and written")
+        until(lambda: self.ask(counted, revision)[0] == 10 * BATCH, "and written")
         assert self.state(revision) == ("vectorizing", False)
         return revision
 

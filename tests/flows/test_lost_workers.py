@@ -18,6 +18,7 @@ from django.db.models import F
 
 from knowledge import lifecycle, schedule
 from knowledge.ingestion import pipeline
+from knowledge.ingestion.embed import BATCH
 from knowledge.models import Attempt, Chunk, ChunkVector, Revision
 from knowledge.retrieval.contract import MODES, RetrievalRequest
 from knowledge.retrieval.search import retrieve
@@ -176,7 +177,7 @@ def test_a_worker_killed_while_vectorising_is_noticed_and_the_work_goes_on_where
     provider.hold_after(10)
     revision = upload(world)
     until(lambda: provider.waiting == 1, "ten batches are through")
-    until(lambda: len(vectors(revision)) == 10 * 64)
+    until(lambda: len(vectors(revision)) == 10 * BATCH)
     killed = holder(revision, pair)
     killed.child.send(signal.SIGKILL)
     assert killed.child.gone.wait(60)
@@ -194,6 +195,6 @@ def test_a_worker_killed_while_vectorising_is_noticed_and_the_work_goes_on_where
     assert_whole(revision, CHUNKS)
     assert found(world) == set(MODES)
     embedded = sum(len(batch) for batch in provider.batches if "rule" in batch[0])
-    assert embedded <= CHUNKS + 64  # only the batch that was on its way is asked for twice
+    assert embedded <= CHUNKS + BATCH  # only the batch that was on its way is asked for twice
     outcomes = list(Attempt.objects.filter(revision=revision).order_by("id").values_list("outcome", flat=True))
     assert outcomes == [Attempt.Outcome.LOST, Attempt.Outcome.DONE]
