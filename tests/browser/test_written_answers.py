@@ -82,8 +82,12 @@ def test_an_answer_goes_on_when_the_page_is_closed(
     page = open_browser(library.alice)
     ask(page)
     page.locator("[data-text]", has_text="demo").wait_for()
+    thread = page.url
     page.goto("about:blank")
-    apart(lambda: until(lambda: QueryRecord.objects.filter(answering="done").exists()))
+    record = apart(lambda: until(lambda: QueryRecord.objects.filter(answering="done").first()))
+    assert record.answering == "done"
+    page.goto(thread)
+    assert "demo" in page.locator(".prose").first.inner_text()
 
 
 def test_a_model_that_breaks_off_leaves_its_text_and_the_reason(
