@@ -23,6 +23,11 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _PORTS = {"http": 80, "https": 443}
 # Addresses that carry an IPv4 address inside are judged by it (RFC 6052, RFC 3056, RFC 4380).
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# All that was ever given out for the public internet (RFC 4291, 2.4). Python takes more for global: ::127.0.0.1,
+# NAT64 prefixes of a site, site-local addresses.
+_PUBLIC_IPV6 = ipaddress.ip_network("2000::/3")
+# Documentation and segment routing (RFC 9637, RFC 9602), IETF protocols (RFC 6890): newer than some Pythons know.
+_NEVER = tuple(ipaddress.ip_network(net) for net in ("3fff::/20", "5f00::/16", "192.0.0.0/24"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,9 @@ def is_public(address: Address) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
-    return address.is_global and not address.is_multicast
+        if address not in _PUBLIC_IPV6:
+            return False
+    return address.is_global and not address.is_multicast and not any(address in network for network in _NEVER)
 
 
 def judge(url: str, allowed: Allowed | None = None) -> tuple[str, int, str]:
