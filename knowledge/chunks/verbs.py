@@ -17,11 +17,13 @@ from django.utils import timezone
 from knowledge import base_settings, lifecycle
 from knowledge.chunks import history, shaping, writing
 from knowledge.chunks.history import PassageState
-from knowledge.ingestion.pipeline import parsed
+from knowledge.ingestion import store
+from knowledge.ingestion.kept import parsed
 from knowledge.ingestion.split import Leaf
 from knowledge.ingestion.split.handmade import leaves_of
 from knowledge.ingestion.transformations import settings_of
 from knowledge.models import Chunk, ChunkVersion, Document, Revision
+from knowledge.questions import reshaping
 from knowledge.text import clean
 from portal.gateway.embedding import counter_for
 from portal.kernel import audit, events
@@ -59,7 +61,10 @@ def edit(principal: Principal, passage: Chunk, text: str, *, version: int) -> Ch
     if text == state.text:
         return None
     return _perform(
-        principal, passage.revision, Verb.EDIT, [Step(passage, shaping.edited(state, text, _cutter(passage.revision)))]
+        principal,
+        passage.revision,
+        Verb.EDIT,
+        [Step(passage, shaping.edited(state, text, writing.cutter_of(passage.revision)))],
     )
 
 
@@ -73,7 +78,7 @@ def edit_leaf(principal: Principal, leaf: Chunk, text: str, *, version: int) -> 
         raise Invalid("Write some text, or remove it.", code="chunk_empty")
     if text == shaping.own_text(state, index):
         return None
-    changed = shaping.leaf_edited(state, index, text, _cutter(passage.revision))
+    changed = shaping.leaf_edited(state, index, text, writing.cutter_of(passage.revision))
     _usable(passage.revision, changed.text)
     return _perform(principal, passage.revision, Verb.EDIT, [Step(passage, changed)])
 
@@ -108,7 +113,7 @@ def merge(principal: Principal, passage: Chunk, *, version: int, next_version: i
         raise _changed()
     following.revision = passage.revision
     other = history.state_of(following)
-    whole = shaping.merged(state, other, _parsed_text(passage.revision), _cutter(passage.revision))
+    whole = shaping.merged(state, other, _parsed_text(passage.revision), writing.cutter_of(passage.revision))
     _usable(passage.revision, whole.text)
 
     def still_neighbours(rows: dict[int, Chunk]) -> bool:
@@ -121,7 +126,9 @@ def merge(principal: Principal, passage: Chunk, *, version: int, next_version: i
 def cut(principal: Principal, passage: Chunk, position: int, *, version: int) -> Change:
     """Make two passages of one, the second from `position` on (characters of its text, counted from 0)."""
     state = _opened(passage, version)
-    first, second = shaping.cut_in_two(state, position, _parsed_text(passage.revision), _cutter(passage.revision))
+    first, second = shaping.cut_in_two(
+        state, position, _parsed_text(passage.revision), writing.cutter_of(passage.revision)
+    )
     steps = [Step(passage, first), Step(None, second, after=passage)]
     return _perform(principal, passage.revision, Verb.CUT, steps)
 
@@ -131,7 +138,7 @@ def add(principal: Principal, revision: Revision, text: str, *, after: Chunk | N
     _editable(revision)
     text = _usable(revision, text)
     beside = history.state_of(after) if after is not None else None
-    state = shaping.written(text, beside, _cutter(revision))
+    state = shaping.written(text, beside, writing.cutter_of(revision))
     return _perform(principal, revision, Verb.ADD, [Step(None, state, after=after)])
 
 
@@ -205,6 +212,7 @@ def _perform(
             and document.deleted_at is None
         )
         chunks = tuple(_step(principal, revision, verb, change, step, vectors, counted) for step in steps)
+        _with_questions(steps, chunks)
         _recount(revision)
         Document.objects.filter(pk=document.pk).update(updated_at=timezone.now())
         audit.record(
@@ -252,29 +260,35 @@ def _step(
     vectors: dict[str, writing.Vector],
     counted: bool,
 ) -> int:
-    state, row = step.state, step.row
-    if row is None:
-        place = Chunk.objects.get(pk=step.after.pk).ordinal + 1 if step.after else 0
-        writing.make_room(revision, place)
-        state = replace(state, ordinal=place)
-    else:
+    row, place = step.row, 0
+    if row is not None:
         row = Chunk.objects.defer("lexemes").get(pk=row.pk)
-        history.keep_first(row, revision)
-        if state.gone and row.level == Chunk.Level.PASSAGE:
-            state = replace(state, ordinal=row.ordinal)
-            writing.take_out(revision, row)
-        elif not state.gone and row.level == Chunk.Level.GONE:
-            writing.put_back(revision, row, state.ordinal)
+    elif step.after is not None:
+        place = Chunk.objects.get(pk=step.after.pk).ordinal + 1
     counter = counter_for(revision.document.base.embedding)
-    row = writing.write(revision, row, state, vectors, counter=counter, counted=counted)
-    history.record(row, state if state.gone else replace(state, ordinal=row.ordinal), verb, change, principal)
+    row, state = writing.bring(revision, row, step.state, vectors, place=place, counter=counter, counted=counted)
+    history.record(row, state, verb, change, principal.user_id)
     return row.pk
 
 
+def _with_questions(steps: Sequence[Step], chunks: Sequence[int]) -> None:
+    """Let the questions follow an act in which passages become one, or one becomes several."""
+    passage = Chunk.Level.PASSAGE
+    kept = [step.row.pk for step in steps if step.row and step.row.level == passage and not step.state.gone]
+    if len(kept) != 1 or len(steps) == 1:
+        return
+    reshaping.follow(
+        kept[0],
+        gone=[step.row.pk for step in steps if step.row and step.row.level == passage and step.state.gone],
+        back=[step.row.pk for step in steps if step.row and step.row.level != passage and not step.state.gone],
+        fresh=[pk for step, pk in zip(steps, chunks, strict=True) if step.row is None],
+        seen={step.row.pk: step.row.version for step in steps if step.row},
+    )
+
+
 def _recount(revision: Revision) -> None:
-    leaves = Chunk.objects.filter(revision=revision, level=Chunk.Level.LEAF)
-    counts = list(leaves.values_list("token_count", flat=True))
-    Revision.objects.filter(pk=revision.pk).update(chunk_count=len(counts), token_count=sum(counts))
+    leaves, tokens = store.count_leaves(revision.pk)
+    Revision.objects.filter(pk=revision.pk).update(chunk_count=leaves, token_count=tokens)
 
 
 # -- what every verb asks first -----------------------------------------------------------------------
@@ -337,17 +351,6 @@ def _usable(revision: Revision, text: str) -> str:
             limit=MOST_TOKENS,
         )
     return text
-
-
-def _cutter(revision: Revision) -> shaping.Cutter:
-    settings = settings_of(base_settings.read(revision.config).splitting)
-    counter = counter_for(revision.document.base.embedding)
-
-    def leaves(text: str, whole: bool) -> Sequence[Leaf]:
-        # A question with its answer stays one leaf, as splitting made it.
-        return leaves_of(text, counter, settings, whole=whole and settings.mode in ("qa", "rows"))
-
-    return leaves
 
 
 def _parsed_text(revision: Revision) -> str | None:

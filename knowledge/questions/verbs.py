@@ -114,7 +114,7 @@ def set_enabled(principal: Principal, question: ChunkQuestion, enabled: bool) ->
 
 
 def delete(principal: Principal, question: ChunkQuestion) -> None:
-    """Take a question away, from the document's other revisions too: going back to one does not bring it back."""
+    """Take a question away, from other revisions and removed passages too: no way back brings it back."""
     with transaction.atomic():
         document, _ = _held(question.chunk)
         row = _locked(question)
@@ -206,7 +206,8 @@ def _room(base: KnowledgeBase, passage: Chunk, more: int) -> None:
 
 def _forget_elsewhere(document: Document, row: ChunkQuestion) -> None:
     others = ChunkQuestion.objects.filter(revision__document=document, digest=row.digest).exclude(pk=row.pk)
-    others.exclude(revision_id=row.revision_id).delete()
+    # Of this revision, those of passages that were removed or merged into another one: an undo brings them back.
+    others.exclude(revision_id=row.revision_id, chunk__level=Chunk.Level.PASSAGE).delete()
 
 
 def _changed(document: Document) -> None:
