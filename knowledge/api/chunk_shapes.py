@@ -107,8 +107,8 @@ class ChangeOutput(serializers.Serializer[Any]):
     passages = PassageSerializer(many=True)
 
 
-class LossOutput(serializers.Serializer[Any]):
-    """A change by hand that a new split does not keep."""
+class ByHandOutput(serializers.Serializer[Any]):
+    """A change made by hand; `ordinal` counts from 0, null for a passage that was removed."""
 
     kind = serializers.ChoiceField(choices=["edited", "merged", "cut", "added", "removed", "excluded"])
     chunk = serializers.IntegerField()
@@ -175,7 +175,8 @@ class PreviewOutput(serializers.Serializer[Any]):
     removed = RemovedOutput(many=True)
     left_out = serializers.ListField(child=serializers.CharField())
     whole = serializers.BooleanField()
-    lost = LossOutput(many=True)
+    kept = ByHandOutput(many=True)
+    lost = ByHandOutput(many=True)
 
 
 class ResplitInput(serializers.Serializer[Any]):

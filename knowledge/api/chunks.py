@@ -17,7 +17,7 @@ from knowledge.access import access_base, access_chunk, access_document, access_
 from knowledge.api import chunk_shapes as shapes
 from knowledge.api.serializers import RevisionSerializer
 from knowledge.chunks import history, reviewing, verbs
-from knowledge.chunks.losses import losses
+from knowledge.chunks.losses import changes
 from knowledge.chunks.preview import Preview, as_searched, preview
 from knowledge.models import Chunk, Revision, Role
 from portal.kernel.errors import Conflict, NotFound
@@ -165,7 +165,7 @@ class UndoView(APIView):
 
 
 class PreviewView(APIView):
-    """A split that is not stored: counts, chunks, what is left out and why, which changes by hand it would lose."""
+    """A split that is not stored: counts, chunks, what is left out, what it keeps and loses of changes by hand."""
 
     read_scopes = ("kb:read",)
     write_scopes = ("kb:write", "kb:manage")
@@ -194,7 +194,8 @@ def _previewed(revision: Revision, found: Preview, first: int, limit: int) -> di
         "removed": shapes.RemovedOutput(found.removed, many=True).data,
         "left_out": list(found.left_out),
         "whole": found.whole,
-        "lost": shapes.LossOutput(found.lost, many=True).data,
+        "kept": shapes.ByHandOutput(found.kept, many=True).data,
+        "lost": shapes.ByHandOutput(found.lost, many=True).data,
     }
 
 
@@ -255,12 +256,12 @@ class ReviewView(APIView):
         )
 
 
-class LossesView(APIView):
-    """Changes by hand that a new split of the document would not keep."""
+class EditsView(APIView):
+    """Changes by hand in the current version of a document; a preview says which of them a new split keeps."""
 
     read_scopes = ("kb:read",)
 
-    @extend_schema(responses=shapes.LossOutput(many=True))
+    @extend_schema(responses=shapes.ByHandOutput(many=True))
     def get(self, request: Request, document: str) -> Response:
         row = access_document(asker(request), document)
-        return Response(shapes.LossOutput(losses(row.active_revision), many=True).data)
+        return Response(shapes.ByHandOutput(changes(row.active_revision), many=True).data)

@@ -12,7 +12,7 @@ from knowledge.api.bases import BaseViewSet
 from knowledge.api.batches import BatchesView, BatchView, TagsView
 from knowledge.api.chunks import (
     ChunkViewSet,
-    LossesView,
+    EditsView,
     PreviewView,
     ResplitView,
     ReviewView,
@@ -128,7 +128,7 @@ urlpatterns = [
     re_path(r"^ask/?$", AskView.as_view(), name="api-ask"),
     re_path(r"^tasks/?$", TasksView.as_view({"get": "list"}), name="api-tasks"),
     re_path(r"^bases/(?P<base>[^/]+)/review/?$", ReviewView.as_view(), name="api-review"),
-    re_path(r"^documents/(?P<document>[^/]+)/edits/?$", LossesView.as_view(), name="api-document-edits"),
+    re_path(r"^documents/(?P<document>[^/]+)/edits/?$", EditsView.as_view(), name="api-document-edits"),
     re_path(r"^revisions/(?P<revision>[^/]+)/preview/?$", PreviewView.as_view(), name="api-preview"),
     re_path(r"^revisions/(?P<revision>[^/]+)/resplit/?$", ResplitView.as_view(), name="api-resplit"),
     re_path(r"^revisions/(?P<revision>[^/]+)/passages/?$", RevisionChunksView.as_view(), name="api-passages"),

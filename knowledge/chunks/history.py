@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from django.db.models import QuerySet
 
 from knowledge.models import Chunk, ChunkVersion, Revision
-from portal.kernel.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +94,12 @@ def keep_first(passage: Chunk, revision: Revision) -> None:
         row.save()
 
 
-def record(passage: Chunk, state: PassageState, verb: str, change: str, principal: Principal) -> None:
-    """Keep the version that `passage.version` counts now, as `state` says."""
+def record(
+    passage: Chunk, state: PassageState, verb: str, change: str, by: int | None, at: datetime | None = None
+) -> None:
+    """Keep the version that `passage.version` counts now, as `state` says; `by` whom, `at` now unless told."""
     row = _row(passage, state, verb)
-    row.change, row.edited_by_id = change, principal.user_id
+    row.change, row.edited_by_id, row.at = change, by, at or row.at
     row.save()
 
 

@@ -1,25 +1,21 @@
-"""A split of a document's text before it is stored: by the functions that indexing uses; nothing of it is kept."""
+"""What a split of a document's text would store, before it is stored: counts, what is left out, what hands changed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from knowledge import base_settings
-from knowledge.chunks.losses import Loss, losses
+from knowledge.chunks.losses import ByHand, Fate, fate
+from knowledge.chunks.splitting import Trial, trial
 from knowledge.ingestion.blocks import ParsedDocument
-from knowledge.ingestion.pipeline import as_read
-from knowledge.ingestion.split import Passage, Removed, removed_by, split, tidy
+from knowledge.ingestion.split import Passage, Removed, removed_by
 from knowledge.ingestion.store import searchable_text
-from knowledge.ingestion.transformations import rules_of, settings_of
+from knowledge.ingestion.transformations import rules_of
 from knowledge.models import Revision
-from portal.gateway.embedding import counter_for
-from portal.kernel.errors import Conflict
 
-# A preview splits while the person waits: some two seconds of work. Of a longer text its beginning is shown.
-PREVIEW_CHARS = 1_000_000
 _EXAMPLES = 5
 
 
@@ -39,8 +35,8 @@ class Figures:
 class Preview:
     """What a split would store. `left_out` are texts that stand in no chunk, `removed` what clean-up takes out.
 
-    `whole` is False when only the beginning of a long text was split. `lost` are changes by hand that a
-    new split of this revision does not keep.
+    `whole` is False when only the beginning of a long text was split. Of the changes made by hand, `kept` go along
+    to the new split and `lost` do not.
     """
 
     passages: tuple[Passage, ...]
@@ -48,7 +44,8 @@ class Preview:
     removed: tuple[Removed, ...]
     left_out: tuple[str, ...]
     whole: bool
-    lost: tuple[Loss, ...]
+    kept: tuple[ByHand, ...]
+    lost: tuple[ByHand, ...]
 
 
 def preview(revision: Revision, splitting: dict[str, Any]) -> Preview:
@@ -57,37 +54,29 @@ def preview(revision: Revision, splitting: dict[str, Any]) -> Preview:
     Raises `Invalid` for settings that can not be used (`settings_invalid`, `bad_pattern`, `pattern_too_slow`) and
     `Conflict` (text_missing) while the text is not read.
     """
-    document = as_read(revision)
-    if document is None:
-        raise Conflict("The text is not read yet; try again when it is.", code="text_missing")
-    chosen = base_settings.read(base_settings.with_splitting(revision.config, splitting)).splitting
-    shown, whole = _beginning(document)
-    rules = rules_of(chosen)
-    removed = removed_by(shown, rules)
-    cleaned = tidy(shown, rules)
-    passages = split(cleaned, counter_for(revision.document.base.embedding), settings_of(chosen))
-    texts = [passage.text for passage in passages] if whole else None
+    config = base_settings.with_splitting(revision.config, splitting)
+    found = trial(revision, config)
+    hands = by_hand(revision, found)
     return Preview(
-        passages=passages,
-        figures=_figures(passages),
-        removed=tuple(removed),
-        left_out=_left_out(cleaned, passages),
-        whole=whole,
-        lost=tuple(losses(revision, texts)),
+        passages=found.passages,
+        figures=_figures(found.passages),
+        removed=tuple(removed_by(found.read, rules_of(base_settings.read(config).splitting))),
+        left_out=_left_out(found.cleaned, found.passages),
+        whole=found.whole,
+        kept=hands.kept,
+        lost=hands.lost,
     )
+
+
+def by_hand(revision: Revision, found: Trial | None) -> Fate:
+    """What becomes of changes by hand when the document is split anew: those of this review, or of what is searched."""
+    changed = revision if revision.status == Revision.Status.REVIEW else revision.document.active_revision
+    return fate(changed, found) if changed is not None else Fate()
 
 
 def as_searched(revision: Revision, passage: Passage) -> list[str]:
     """What words and vectors of each leaf of a passage would be made of: titles, then its text."""
     return [searchable_text(revision.document.name, passage.heading_path, leaf.text) for leaf in passage.leaves]
-
-
-def _beginning(document: ParsedDocument) -> tuple[ParsedDocument, bool]:
-    if len(document.text) <= PREVIEW_CHARS:
-        return document, True
-    blocks = tuple(block for block in document.blocks if block.end <= PREVIEW_CHARS)
-    end = blocks[-1].end if blocks else 0
-    return replace(document, text=document.text[:end], blocks=blocks), False
 
 
 def _figures(passages: Sequence[Passage]) -> Figures | None:

@@ -14,14 +14,11 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 from django.utils import timezone
 
-from knowledge import base_settings, lifecycle
+from knowledge import lifecycle
 from knowledge.chunks import history, shaping, writing
 from knowledge.chunks.history import PassageState
 from knowledge.ingestion import store
 from knowledge.ingestion.kept import parsed
-from knowledge.ingestion.split import Leaf
-from knowledge.ingestion.split.handmade import leaves_of
-from knowledge.ingestion.transformations import settings_of
 from knowledge.models import Chunk, ChunkVersion, Document, Revision
 from knowledge.questions import reshaping
 from knowledge.text import clean

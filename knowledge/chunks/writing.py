@@ -7,18 +7,22 @@ of this document has already are not embedded again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from django.db.models import F, Max
 from numpy.typing import NDArray
 
-from knowledge import statistics
+from knowledge import base_settings, statistics
+from knowledge.chunks import history, shaping
 from knowledge.chunks.history import LeafState, PassageState
 from knowledge.ingestion import store
 from knowledge.ingestion.split import Leaf
+from knowledge.ingestion.split.handmade import leaves_of
+from knowledge.ingestion.transformations import settings_of
 from knowledge.models import Chunk, ChunkVector, Revision
 from knowledge.text import clean
-from portal.gateway.embedding import embedder_for, space_of
+from portal.gateway.embedding import counter_for, embedder_for, space_of
 from portal.gateway.protocols import TokenCounter
 from portal.kernel.errors import Conflict
 
@@ -62,6 +66,46 @@ def vectors_for(revision: Revision, states: Iterable[PassageState]) -> dict[str,
 
 def _searched(name: str, state: PassageState, leaf: LeafState) -> str:
     return store.searchable_text(name, [clean(title) for title in state.heading_path], clean(leaf.text))
+
+
+def cutter_of(revision: Revision) -> shaping.Cutter:
+    """How a text is cut into leaves by the settings of a revision."""
+    settings = settings_of(base_settings.read(revision.config).splitting)
+    counter = counter_for(revision.document.base.embedding)
+
+    def leaves(text: str, whole: bool) -> Sequence[Leaf]:
+        # A question with its answer stays one leaf, as splitting made it.
+        return leaves_of(text, counter, settings, whole=whole and settings.mode in ("qa", "rows"))
+
+    return leaves
+
+
+def bring(
+    revision: Revision,
+    row: Chunk | None,
+    state: PassageState,
+    vectors: dict[str, Vector],
+    *,
+    place: int = 0,
+    counter: TokenCounter,
+    counted: bool,
+) -> tuple[Chunk, PassageState]:
+    """Bring a passage (None: a new one at `place`) to a state, its place included; returns what to record.
+
+    As `write` otherwise.
+    """
+    if row is None:
+        make_room(revision, place)
+        state = replace(state, ordinal=place)
+    else:
+        history.keep_first(row, revision)
+        if state.gone and row.level == Chunk.Level.PASSAGE:
+            state = replace(state, ordinal=row.ordinal)
+            take_out(revision, row)
+        elif not state.gone and row.level == Chunk.Level.GONE:
+            put_back(revision, row, state.ordinal)
+    row = write(revision, row, state, vectors, counter=counter, counted=counted)
+    return row, state if state.gone else replace(state, ordinal=row.ordinal)
 
 
 def write(

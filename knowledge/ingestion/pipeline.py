@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,18 @@ from django.conf import settings
 from django.db import transaction
 
 from knowledge import base_settings, lifecycle, storage
+from knowledge.chunks import carrying
 from knowledge.images import keeping, places
 from knowledge.images.recognised import KeptTexts
 from knowledge.ingestion import store
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
 from knowledge.ingestion.convert import ConvertLimits
 from knowledge.ingestion.embed import embed_and_store
+from knowledge.ingestion.kept import tidied_key
 from knowledge.ingestion.ocr.recognising import OcrLimits
 from knowledge.ingestion.read_file import ReadOptions, read_file
 from knowledge.ingestion.sandbox import SandboxLimits
-from knowledge.ingestion.split import TidyRules, tidy
+from knowledge.ingestion.split import tidy
 from knowledge.ingestion.transformations import parse_and_split, rules_of
 from knowledge.lifecycle import Claim
 from knowledge.metadata import stated
@@ -40,9 +42,8 @@ from portal.kernel.principal import for_worker
 
 logger = logging.getLogger(__name__)
 
-# Raise them when parsers, or the clean-up, give other output for the same bytes: kept outputs are then made anew.
+# Raise it when parsers give other output for the same bytes: kept outputs are then made anew.
 PARSER_VERSION = 2
-TIDY_VERSION = 1
 TELL_EVERY = 0.4
 AWAY_SECONDS = 15
 QUOTA_SECONDS = 900
@@ -146,28 +147,11 @@ def _timed(turn: Slice, stage: str, act: Callable[[], bool]) -> bool:
 # -- stage one: parse and split -------------------------------------------------------------------
 
 
-def parsed(revision: Revision) -> ParsedDocument | None:
-    """The text that a revision's offsets point into, or None when it was not read yet (or was cleaned up)."""
-    kept = storage.read_output(revision.parsed_key)
-    return ParsedDocument.from_json(kept) if kept else None
-
-
-def as_read(revision: Revision) -> ParsedDocument | None:
-    """The same before the clean-up rules of its splitting: what a preview of other rules begins with."""
-    kept = storage.read_output(revision.raw_key)
-    return ParsedDocument.from_json(kept) if kept else None
-
-
 def raw_key(revision: Revision) -> str:
     """The name of the output of the reader: of one base, because the pictures in it are stored by base."""
     options = _options(revision)
     reading = options.recognition if options.recognises else "off"
     return storage.output_key("parsed", PARSER_VERSION, revision.base.uid, revision.sha256, revision.mime, reading)
-
-
-def tidied_key(raw: str, rules: TidyRules) -> str:
-    """The name of the kept text after clean-up; the parser's own while there is nothing to clean up."""
-    return storage.output_key("tidied", TIDY_VERSION, raw, asdict(rules)) if rules else raw
 
 
 def _parse_and_split(turn: Slice, revision: Revision) -> bool:
@@ -192,10 +176,22 @@ def _parse_and_split(turn: Slice, revision: Revision) -> bool:
         )
     except _SliceOver:
         return False
+    by_hand = carrying.carry(
+        revision, turn.claim.number, lambda done, total: turn.progress(len(passages), len(passages) + 1, "passage")
+    )
     store.keep_exclusions(revision, turn.claim.number)
     tokens = sum(leaf.token_count for passage in passages for leaf in passage.leaves)
-    lifecycle.advance(turn.claim, Revision.Status.SEGMENTING, chunk_count=leaves, token_count=tokens)
+    if by_hand.kept:
+        leaves, tokens = store.count_leaves(revision.pk)
+    more = {"warnings": _with_losses(revision, by_hand.lost)} if by_hand.lost else {}
+    lifecycle.advance(turn.claim, Revision.Status.SEGMENTING, chunk_count=leaves, token_count=tokens, **more)
     return True
+
+
+def _with_losses(revision: Revision, lost: int) -> list[str]:
+    warnings = Revision.objects.values_list("warnings", flat=True).get(pk=revision.pk)
+    said = f"edits_not_carried: {lost} changes made by hand found no place in this split."
+    return [*(one for one in warnings if not one.startswith("edits_not_carried:")), said]
 
 
 class _Beating:

@@ -18,7 +18,7 @@ import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
-from knowledge.models import Chunk, ChunkVector, Revision
+from knowledge.models import Chunk, ChunkVector, ChunkVersion, Revision
 from knowledge.terms import overlay
 from knowledge.text import Terms, clean, tokenise, tsvector_literal
 from portal.kernel.errors import Conflict
@@ -218,6 +218,12 @@ def keep_exclusions(revision: Revision, claim_no: int) -> int:
         return int(cursor.rowcount)
 
 
+def count_leaves(revision_id: int) -> tuple[int, int]:
+    """(leaves, their tokens) of a revision as it stands."""
+    counts = Chunk.objects.filter(revision_id=revision_id, level=Chunk.Level.LEAF).values_list("token_count", flat=True)
+    return len(counts), sum(counts)
+
+
 def drop_chunks(revision_id: int) -> None:
     """Delete a revision's chunks; the database deletes their vectors and versions with them."""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -255,7 +261,9 @@ def _already_written(revision: Revision, claim_no: int, passages: Sequence[Passa
         .values_list("ordinal", "sha256")
     )
     wanted = [(passage.ordinal, digest(clean(passage.text))) for passage in passages[: len(stored)]]
-    if stored and stored != wanted:
+    # An earlier try may have come as far as carrying over what people changed: that begins anew, too.
+    changed = ChunkVersion.objects.filter(chunk__revision=revision).exists()
+    if changed or (stored and stored != wanted):
         with transaction.atomic():
             hold_claim(revision.pk, claim_no)
             drop_chunks(revision.pk)

@@ -9,6 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from knowledge import base_settings
+from knowledge.chunks import carrying
 from knowledge.chunks.losses import refuse_losses
 from knowledge.ingestion.store import drop_chunks
 from knowledge.lifecycle.announcing import announce, announce_id, wake
@@ -79,7 +80,7 @@ def cancel(principal: Principal, revision: Revision) -> None:
 def confirm(principal: Principal, revision: Revision) -> None:
     """Let a reviewed revision go on to vectorizing."""
     row = _in_review(revision)
-    _queue(row, "embed", base_settings.with_splitting(row.config, {"review": "never"}))
+    _queue(row, "embed", base_settings.with_splitting(row.config, {"review": "never"}), handwork={})
     audit.record(principal, "revision.confirm", revision, base_ids=[revision.base_id])
     announce_id(revision.pk)
     wake()
@@ -91,15 +92,17 @@ def resplit(
 ) -> None:
     """Split a revision under review again by other settings, from the text that was read; then it waits as before.
 
-    `splitting` holds the settings to change; they are kept for this document. Raises `Invalid` for settings
-    that can not be used and `Conflict` (not_in_review, edits_lost).
+    `splitting` holds the settings to change; they are kept for this document. Changes made by hand go along where
+    their passages come out the same; `discard_edits` accepts that the others are lost. Raises `Invalid` for
+    settings that can not be used and `Conflict` (not_in_review, edits_lost).
     """
     row = _in_review(revision)
     config = base_settings.with_splitting(row.config, {**splitting, "review": "always"})
     if not discard_edits:
-        refuse_losses(row)
+        refuse_losses(row, row, config)
+    by_hand = carrying.as_json(row)
     drop_chunks(row.pk)
-    _queue(row, "parse", config, own_splitting=True, chunk_count=0, token_count=0)
+    _queue(row, "parse", config, own_splitting=True, chunk_count=0, token_count=0, handwork=by_hand)
     audit.record(principal, "revision.resplit", row, base_ids=[row.base_id], splitting=config["splitting"])
     announce_id(row.pk)
     wake()
@@ -138,8 +141,8 @@ def reindex(
     """Read the newest bytes again: a new revision; the old one serves meanwhile.
 
     Split by `splitting` (what it leaves out as the base says), else as was chosen for this document, else
-    (or when `as_base`) as the base says today. Changes made by hand are not carried over, only exclusions
-    of text that stays the same: without `discard_edits` such a document is refused (`edits_lost`).
+    (or when `as_base`) as the base says today. Changes made by hand go along where their passages come out the
+    same; without `discard_edits` a document that would lose others is refused (`edits_lost`).
     """
     newest = document.revisions.order_by("-number").first()
     if newest is None:
@@ -147,7 +150,7 @@ def reindex(
     # Under the lock that an edit takes: it is either seen here, or sees the new revision and is refused.
     active = Document.objects.select_for_update(of=("self",)).get(pk=document.pk).active_revision
     if active is not None and not discard_edits:
-        refuse_losses(active)
+        refuse_losses(active, newest, _config_of(document, newest, splitting, as_base)[0])
     revision = add_revision(
         document,
         created_by_id=principal.user_id,
@@ -193,12 +196,7 @@ def add_revision(
             name=document.name,
         )
     last = document.revisions.order_by("-number").first()
-    config, own = document.base.config, False
-    if splitting is not None:
-        config, own = base_settings.with_splitting(config, {**splitting, "review": _review_of(config)}), True
-    elif last is not None and last.own_splitting and not as_base:
-        kept = base_settings.read(last.config).splitting.model_dump(mode="json")
-        config, own = base_settings.with_splitting(config, {**kept, "review": _review_of(config)}), True
+    config, own = _config_of(document, last, splitting, as_base)
     if review:
         config = base_settings.with_splitting(config, {"review": "always"})
     revision = Revision.objects.create(
@@ -213,6 +211,18 @@ def add_revision(
     announce_id(revision.pk)
     wake()
     return revision
+
+
+def _config_of(
+    document: Document, last: Revision | None, splitting: dict[str, Any] | None, as_base: bool
+) -> tuple[dict[str, Any], bool]:
+    """(settings of a new revision, whether they were chosen for this document)."""
+    config = document.base.config
+    if splitting is None and last is not None and last.own_splitting and not as_base:
+        splitting = base_settings.read(last.config).splitting.model_dump(mode="json")
+    if splitting is None:
+        return config, False
+    return base_settings.with_splitting(config, {**splitting, "review": _review_of(config)}), True
 
 
 def _review_of(config: dict[str, Any]) -> str:

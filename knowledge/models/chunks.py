@@ -93,6 +93,7 @@ class ChunkVersion(models.Model):
         DELETE = "delete", _("Removed")
         RESTORE = "restore", _("Earlier version restored")
         UNDO = "undo", _("Change undone")
+        CARRY = "carry", _("Carried over from an earlier split")
 
     chunk = models.ForeignKey(Chunk, models.DO_NOTHING, related_name="versions")
     number = models.PositiveIntegerField(_("version"))
@@ -118,7 +119,7 @@ class ChunkVersion(models.Model):
 
 
 class ChunkVector(models.Model):
-    """A leaf's vector in one embedding space: `halfvec` exact, `bits` the signs after the space's mean is taken off.
+    """A leaf's vector in one embedding space: `halfvec` exact, `bits` its signs.
 
     `revision` is repeated from the chunk so that a permitted set can be joined without the chunk table.
     Width is the space's; a partial index per space casts to it.

@@ -102,6 +102,8 @@ class Revision(PublicId):
     config = models.JSONField(default=dict, editable=False)
     # The splitting in `config` was chosen for this document: a re-index keeps it, whatever the base says by then.
     own_splitting = models.BooleanField(default=False, editable=False)
+    # Changes made by hand in a review, while it is split anew (`knowledge/chunks/carrying.py`).
+    handwork = models.JSONField(default=dict, editable=False)
     status = models.CharField(_("state"), max_length=12, choices=Status.choices, default=Status.PENDING)
     # Where a claimed revision goes on: "parse" (parse and split) or "embed" (embed and store).
     stage = models.CharField(max_length=8, default="parse", editable=False)

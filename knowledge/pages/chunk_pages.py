@@ -11,7 +11,6 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 
 from knowledge import lifecycle
-from knowledge.chunks.losses import losses
 from knowledge.models import Chunk, Document, KnowledgeBase, Revision, Role
 from knowledge.pages import parse_warnings
 from knowledge.pages.chunk_cards import Opened, cards, opened_of
@@ -84,7 +83,6 @@ def page(
         "figures": _figures(revision),
         "editable": editable,
         "undo": _pop_undo(request, revision) if editable else None,
-        "lost": len(losses(revision)) if editable else 0,
         "warnings": [parse_warnings.sentence(warning) for warning in revision.warnings],
         "last": Chunk.objects.filter(revision=revision, level=Chunk.Level.PASSAGE).count() - 1,
         "topic": topic,

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from knowledge import storage
 from knowledge.ingestion.blocks import Source
-from knowledge.ingestion.pipeline import parsed
+from knowledge.ingestion.kept import parsed
 from knowledge.ingestion.sandbox import SandboxLimits, parse_file
 from knowledge.models import Chunk, Revision
 from knowledge.pages.frame import open_document, open_revision

@@ -63,6 +63,10 @@ _KNOWN: dict[str, tuple[str, Any]] = {
     "hidden_slide": (r"Slide (?P<n>\d+) ", gettext_lazy("Slide %(n)s is hidden in the presentation.")),
     "missing_part": (r"Slide (?P<n>\d+) ", gettext_lazy("Slide %(n)s is missing from the file or can't be read.")),
     "embedded_document": ("", gettext_lazy("A document inside the file was left out.")),
+    "edits_not_carried": (
+        r"^(?P<n>\d+) ",
+        gettext_lazy("%(n)s changes made by hand found no place in this split; they stand in the version before it."),
+    ),
     "macros": ("", gettext_lazy("The file contains macros; they are never run.")),
 }
 

@@ -13,8 +13,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 
 from knowledge import base_settings, lifecycle
-from knowledge.chunks.losses import losses
-from knowledge.chunks.preview import Preview, as_searched, preview
+from knowledge.chunks.preview import Preview, as_searched, by_hand, preview
 from knowledge.ingestion.split import Leaf, Passage
 from knowledge.models import Document, KnowledgeBase, Revision, Role
 from knowledge.pages import parse_warnings
@@ -104,7 +103,7 @@ def _page(
         "preview": found,
         "page": page,
         "shown": _shown(revision, found, list(page)),
-        "lost": found.lost if found else losses(revision),
+        "by_hand": found if found else by_hand(revision, None),
         "warnings": [parse_warnings.sentence(warning) for warning in revision.warnings],
         "problem": problem,
         "may_apply": _may_apply(document, revision),

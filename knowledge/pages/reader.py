@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from knowledge import files, moving
 from knowledge.ingestion.blocks import ParsedDocument
-from knowledge.ingestion.pipeline import parsed
+from knowledge.ingestion.kept import parsed
 from knowledge.models import Chunk, Document, KnowledgeBase, Revision
 from knowledge.pages import rendering
 from knowledge.pages.document_list import following

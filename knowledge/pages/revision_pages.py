@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from knowledge import documents as verbs
 from knowledge import lifecycle, metadata
-from knowledge.ingestion.pipeline import parsed
+from knowledge.ingestion.kept import parsed
 from knowledge.models import Attempt, Document, Revision, Role
 from knowledge.pages.comparing import compare
 from knowledge.pages.document_list import following

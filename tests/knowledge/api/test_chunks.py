@@ -23,6 +23,9 @@ Pump P-100 runs at 40 bar and is checked every month by the night shift. The for
 Valve V-7 opens at 4 bar. See https://example.org/v7 or write to valves@example.org. It hangs beside the red ladder.
 """
 
+# A split in which nothing comes out as before.
+WHOLE = {"mode": "separators", "separators": ["Never"], "passage_tokens": 400, "leaf_tokens": 300}
+
 
 @dataclass
 class Desk:
@@ -239,7 +242,7 @@ def test_passages_are_changed_during_a_review_and_a_new_split_asks_first(desk: D
     revision = reviewed(desk, "a.md")
     passage = Chunk.objects.filter(revision=revision, level="passage").order_by("ordinal")[0]
     desk.send("patch", f"/chunks/{passage.pk}", {"version": 1, "text": "Pump P-100 is at rest."})
-    refused = desk.send("post", f"/revisions/{revision.uid}/resplit", {"splitting": {}})
+    refused = desk.send("post", f"/revisions/{revision.uid}/resplit", {"splitting": WHOLE})
     assert (refused.status_code, refused.body["code"]) == (409, "edits_lost")
     desk.send("post", f"/revisions/{revision.uid}/confirm")
     assert work_through(revision).status == Revision.Status.INDEXED
@@ -248,14 +251,17 @@ def test_passages_are_changed_during_a_review_and_a_new_split_asks_first(desk: D
     assert "&v=2#" in found["hits"][0]["citation"]
 
 
-def test_losses_are_listed_before_a_reindex(desk: Desk, document: Document) -> None:
+def test_edits_are_listed_and_those_that_a_reindex_would_lose_are_refused(desk: Desk, document: Document) -> None:
     passage = desk.passages(document)[0]
     desk.send("patch", f"/chunks/{passage.pk}", {"version": 1, "text": "P-100 was changed."})
     lost = desk.send("get", f"/documents/{document.uid}/edits").body
     assert lost == [{"kind": "edited", "chunk": passage.pk, "ordinal": 0, "text": "P-100 was changed."}]
-    refused = desk.send("post", f"/documents/{document.uid}/reindex")
+    seen = desk.send("post", f"/revisions/{document.active_revision.uid}/preview", {"splitting": WHOLE}).body
+    assert (seen["lost"], seen["kept"]) == (lost, [])
+    refused = desk.send("post", f"/documents/{document.uid}/reindex", {"splitting": WHOLE})
     assert (refused.status_code, refused.body["code"]) == (409, "edits_lost")
-    assert desk.send("post", f"/documents/{document.uid}/reindex", {"discard_edits": True}).status_code == 201
+    assert desk.send("post", f"/revisions/{document.active_revision.uid}/preview", {}).body["kept"] == lost
+    assert desk.send("post", f"/documents/{document.uid}/reindex").status_code == 201
 
 
 def test_a_base_that_asks_for_reviews_gets_them(desk: Desk) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from knowledge import bases, documents, lifecycle, statistics, verification
 from knowledge.chunks import history, verbs
-from knowledge.chunks.losses import losses
 from knowledge.models import Chunk, ChunkVector, ChunkVersion, Document, Revision
 from knowledge.retrieval import retrieve
 from knowledge.retrieval.contract import RetrievalRequest
@@ -167,7 +166,7 @@ def test_merging_joins_the_texts_of_the_file_and_undo_brings_both_back(desk: Des
 
 
 def desk_text(desk: Desk) -> str:
-    from knowledge.ingestion.pipeline import parsed
+    from knowledge.ingestion.kept import parsed
 
     document = parsed(desk.revision)
     assert document is not None
@@ -304,42 +303,7 @@ def test_a_disabled_document_keeps_its_word_counts_right_through_edits(desk: Des
     assert any("titanium" in text for text in desk.found("titanium", "keywords"))
 
 
-# -- a new split -------------------------------------------------------------------------------------
-
-
-def test_a_new_split_lists_what_it_loses_and_is_refused_until_that_is_accepted(desk: Desk) -> None:
-    assert losses(desk.revision) == []
-    verbs.edit(desk.alice, desk.passage("V-7"), "Valve V-7 is made of titanium.", version=1)
-    verbs.remove(desk.alice, desk.passage("P-100"), version=1)
-    verbs.add(desk.alice, desk.revision, "The ombudsman is Mrs Quill.", after=desk.passage("twelve days"))
-    assert [(loss.kind, loss.text[:9]) for loss in losses(desk.revision)] == [
-        ("edited", "Valve V-7"),
-        ("added", "The ombud"),
-        ("removed", desk_text(desk)[:9]),
-    ]
-    with pytest.raises(Conflict) as caught:
-        lifecycle.reindex(desk.alice, desk.document)
-    assert caught.value.code == "edits_lost" and caught.value.params["n"] == 3
-    edited = desk.revision
-    work_through(lifecycle.reindex(desk.alice, desk.document, discard_edits=True))
-    assert any("brass" in row.text for row in Chunk.objects.filter(revision=desk.revision))
-    promises_hold(desk)
-    lifecycle.activate(desk.alice, desk.document, edited)
-    assert any("titanium" in text for text in desk.found("titanium", "blend"))
-    promises_hold(desk)
-
-
-def test_undone_changes_and_exclusions_of_unchanged_text_are_no_losses(desk: Desk) -> None:
-    change = verbs.edit(desk.alice, desk.passage("V-7"), "Valve V-7 is made of titanium.", version=1)
-    assert change is not None
-    verbs.undo(desk.alice, desk.revision, change.uid)
-    merged = verbs.merge(desk.alice, desk.passages()[0], version=1)
-    verbs.undo(desk.alice, desk.revision, merged.uid)
-    verbs.set_enabled(desk.alice, desk.passage("twelve days"), False, version=1)
-    assert losses(desk.revision) == []
-    texts = [row.text for row in desk.passages()]
-    assert losses(desk.revision, texts) == []
-    assert [loss.kind for loss in losses(desk.revision, texts[:2])] == ["excluded"]
+# -- a new split: see test_carrying -------------------------------------------------------------------
 
 
 def test_an_exclusion_survives_a_reindex_where_the_text_is_the_same(desk: Desk, world: World) -> None:
