@@ -20,6 +20,7 @@ from knowledge.archive.parts.documents import facts, live
 from knowledge.archive.records import Count, Digest, Json, Record, Text, canonical, digest
 from knowledge.ingestion.blocks import ParsedDocument
 from knowledge.ingestion.parsers import BY_MIME
+from knowledge.ingestion.transformations import rules_of
 from knowledge.intake import clean_path
 from knowledge.models import Revision
 from portal.kernel.models import json_safe, new_uid
@@ -37,7 +38,8 @@ LEFT_OUT: dict[str, str] = {
     "status": "as `state`",
     "chunk_count": "counted when the chunks are written",
     "parsed_key": "as `parsed`",
-    "raw_key": "made anew when the document is read again",
+    "raw_key": "the same text when nothing was cleaned up, else made anew when the document is read again",
+    "handwork": "kept while a review is split anew, which begins anew",
     "space": "in the manifest",
     "vectors_kept": "follows from the vectors",
     "created_by": "people are mapped to whoever imports",
@@ -194,6 +196,8 @@ def _row(building: Building, record: RevisionRecord) -> Revision:
     # Everything that is to be worked on waits as cancelled until the base is complete; then it is queued.
     status = Status.CANCELLED if record.state == "queued" else Status(record.state)
     failed = status in (Status.FAILED, Status.NO_TEXT)
+    config = base_settings.read(record.config)
+    parsed_key = _take_parsed(building, record.parsed)
     return Revision(
         uid=new_uid(),
         document_id=building.documents[record.doc],
@@ -204,7 +208,7 @@ def _row(building: Building, record: RevisionRecord) -> Revision:
         sha256=record.sha256,
         mime=record.mime,
         size=record.size,
-        config=base_settings.read(record.config).model_dump(mode="json"),
+        config=config.model_dump(mode="json"),
         own_splitting=record.own_splitting,
         status=status,
         stage="embed" if status == Status.INDEXED else "parse",
@@ -217,7 +221,8 @@ def _row(building: Building, record: RevisionRecord) -> Revision:
         metadata=record.metadata,
         token_count=record.token_count,
         vectors_kept=False,
-        parsed_key=_take_parsed(building, record.parsed),
+        parsed_key=parsed_key,
+        raw_key="" if rules_of(config.splitting) else parsed_key,
         finished_at=timezone.now(),
         created_by_id=building.user_id,
     )
