@@ -91,6 +91,7 @@ ARCHWAY: dict[str, Any] = {
     "MAX_IMPORT_BYTES": _number("ARCHWAY_MAX_IMPORT_MB", 2048) * 1024 * 1024,
     # How long the file of an export is kept.
     "EXPORT_HOURS": _number("ARCHWAY_EXPORT_HOURS", 72),
+    "HISTORY_DAYS": _number("ARCHWAY_HISTORY_DAYS", 90),
     "MAX_BODY_BYTES": _number("ARCHWAY_MAX_BODY_KB", 2048) * 1024,
     "MAX_UPLOAD_BATCH": _number("ARCHWAY_MAX_UPLOAD_BATCH", 200),
     "MAX_FOLDER_FILES": _number("ARCHWAY_MAX_FOLDER_FILES", 5000),
@@ -390,6 +391,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_NAME_OVERRIDES": {
         "BaseRole": "knowledge.models.Role",
         "WorkspaceRole": "portal.kernel.models.Membership.Role",
+        "WorkStatus": "knowledge.models.background.BackgroundWork.Status",
+        "SourceKind": "knowledge.models.Source.Kind",
+        "GenerationKind": "knowledge.models.Generation.Kind",
     },
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import Count, Q, QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -42,6 +42,7 @@ class BaseViewSet(GenericViewSet[KnowledgeBase]):
             return Response(status=status.HTTP_204_NO_CONTENT)
         return Response(self.get_serializer(row).data, status=code)
 
+    @extend_schema(parameters=[OpenApiParameter("q", description="What the name holds.")])
     def list(self, request: Request) -> Response:
         rows = self.get_queryset()
         if term := request.query_params.get("q"):

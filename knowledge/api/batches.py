@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -145,9 +145,12 @@ class BatchView(GenericViewSet[Batch]):
     def retrieve(self, request: Request, batch: str) -> Response:
         return Response(self.get_serializer(access_batch(asker(request), batch)).data)
 
-    @extend_schema(responses=BatchItemSerializer(many=True))
+    @extend_schema(
+        parameters=[OpenApiParameter("outcome", enum=BatchItem.Outcome.values)],
+        responses=BatchItemSerializer(many=True),
+    )
     def items(self, request: Request, batch: str) -> Response:
-        """What became of each document; `?outcome=failed` narrows."""
+        """What became of each document."""
         rows: QuerySet[Any] = access_batch(asker(request), batch).items.select_related("document").order_by("pk")
         outcome = request.query_params.get("outcome", "")
         if outcome in BatchItem.Outcome.values:
@@ -220,9 +223,9 @@ class TagsView(APIView):
             tags.create(principal, row, data["name"])
         return Response(TagOutput(tags.vocabulary(row), many=True).data)
 
-    @extend_schema(request=None, responses={204: None})
+    @extend_schema(parameters=[OpenApiParameter("tag", required=True)], request=None, responses={204: None})
     def delete(self, request: Request, base: str) -> Response:
-        """Take the tag `?tag=` off all documents and out of the vocabulary."""
+        """Take the tag off all documents and out of the vocabulary."""
         principal = asker(request)
         row = access_base(principal, base, Role.EDITOR)
         tags.delete(principal, row, tags.find(row, request.query_params.get("tag", "")))

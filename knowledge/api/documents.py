@@ -205,10 +205,13 @@ class RevisionViewSet(GenericViewSet[Revision]):
         lifecycle.activate(asker(request), row.document, row)
         return self._shown(row)
 
-    @extend_schema(responses=shapes.ChunkSerializer(many=True))
+    @extend_schema(
+        parameters=[OpenApiParameter("level", enum=[Chunk.Level.PASSAGE, Chunk.Level.LEAF], default="passage")],
+        responses=shapes.ChunkSerializer(many=True),
+    )
     @action(detail=True, methods=["get"])
     def chunks(self, request: Request, revision: str) -> Response:
-        """`?level=passage|leaf` (default passage), paged."""
+        """Its passages, or its leaves."""
         row = access_revision(asker(request), revision)
         level = request.query_params.get("level", Chunk.Level.PASSAGE)
         rows = Chunk.objects.filter(revision=row, level=level).defer("lexemes")
@@ -238,6 +241,7 @@ class TasksView(GenericViewSet[Revision]):
     read_scopes = ("kb:read",)
     queryset = Revision.objects.none()
 
+    @extend_schema(parameters=[OpenApiParameter("state", enum=Revision.Status.values)])
     def list(self, request: Request) -> Response:
         rows = visible_revisions(asker(request)).select_related("document", "created_by").order_by("-queued_at", "-id")
         if state := request.query_params.get("state"):

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
-from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -73,7 +73,6 @@ class CaseView(APIView):
 
     read_scopes = ("kb:write", "kb:manage")
     write_scopes = ("kb:write", "kb:manage")
-    parser_classes = [JSONParser]
 
     @extend_schema(responses=shapes.CaseSerializer)
     def get(self, request: Request, case: str) -> Response:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -82,10 +82,15 @@ class RowProblemOutput(serializers.Serializer[Any]):
         return problem.sentence()
 
 
-class SheetInput(serializers.Serializer[Any]):
-    """A CSV, TSV or XLSX file. `replace`: terms that are not in it are deleted."""
+class FileInput(serializers.Serializer[Any]):
+    """A CSV, TSV or XLSX file."""
 
     file = serializers.FileField()
+
+
+class TermSheetInput(FileInput):
+    """`replace`: terms that are not in it are deleted."""
+
     replace = serializers.BooleanField(required=False, default=False)
 
 
@@ -116,9 +121,13 @@ class TermsView(APIView):
     read_scopes = ("kb:read",)
     write_scopes = ("kb:write", "kb:manage")
 
-    @extend_schema(responses=TermsOutput)
+    @extend_schema(
+        operation_id="bases_terms_list",
+        parameters=[OpenApiParameter("q", description="What one of its words holds.")],
+        responses=TermsOutput,
+    )
     def get(self, request: Request, base: str) -> Response:
-        """All of them; `?q=` narrows to those with a word that holds it."""
+        """All of them."""
         row = access_base(asker(request), base)
         body = {
             "terms": verbs.terms_of(row, request.query_params.get("q", "")),
@@ -135,7 +144,7 @@ class TermsView(APIView):
         term = verbs.add(principal, row, _wanted(request))
         return Response(TermSerializer(term).data, status=status.HTTP_201_CREATED)
 
-    @extend_schema(request=UidsInput, responses={204: None})
+    @extend_schema(operation_id="bases_terms_destroy_several", request=UidsInput, responses={204: None})
     def delete(self, request: Request, base: str) -> Response:
         """Delete several."""
         principal = asker(request)
@@ -181,11 +190,11 @@ class TermSheetsView(APIView):
     read_scopes = write_scopes = ("kb:write", "kb:manage")
     parser_classes = (MultiPartParser,)
 
-    @extend_schema(request=SheetInput, responses=TermsImported)
+    @extend_schema(request=TermSheetInput, responses=TermsImported)
     def post(self, request: Request, base: str) -> Response:
         principal = asker(request)
         row = access_base(principal, base, Role.EDITOR)
-        data = checked(SheetInput(data=request.data))
+        data = checked(TermSheetInput(data=request.data))
         with _stored(data["file"]) as path:
             sheet = sheets.read_sheet(path, data["file"].name)
         taken = verbs.take_over(principal, row, sheet.terms, replace=data["replace"]) if sheet.terms else 0
@@ -298,11 +307,11 @@ class ChunkQuestionSheetsView(APIView):
     read_scopes = write_scopes = ("kb:write", "kb:manage")
     parser_classes = (MultiPartParser,)
 
-    @extend_schema(request=SheetInput, responses=QuestionsImported)
+    @extend_schema(request=FileInput, responses=QuestionsImported)
     def post(self, request: Request, base: str) -> Response:
         principal = asker(request)
         row = access_base(principal, base, Role.EDITOR)
-        data = checked(SheetInput(data=request.data))
+        data = checked(FileInput(data=request.data))
         with _stored(data["file"]) as path:
             outcome = question_sheets.import_sheet(principal, row, path, data["file"].name)
         return Response(QuestionsImported(outcome).data)

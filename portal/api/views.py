@@ -303,6 +303,7 @@ class PeopleView(GenericViewSet[User]):
         "Person", {"id": serializers.CharField(source="uid"), "name": serializers.CharField(source="__str__")}
     ).__class__
 
+    @extend_schema(parameters=[OpenApiParameter("q", description="What the name holds.")])
     def list(self, request: Request) -> Response:
         rows = User.objects.filter(memberships__workspace_id=asker(request).workspace_id, is_active=True)
         if term := request.query_params.get("q"):
@@ -394,6 +395,7 @@ class AuditView(GenericViewSet[AuditEntry]):
     read_scopes = ("admin",)
     queryset = AuditEntry.objects.none()
 
+    @extend_schema(parameters=[OpenApiParameter("action", description="What the action begins with: `grant.`.")])
     def list(self, request: Request) -> Response:
         principal = asker(request)
         require_admin(principal)

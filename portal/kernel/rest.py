@@ -22,6 +22,7 @@ from portal.kernel.key_door import admit
 from portal.kernel.middleware import PortalRequest, problem_body, unreadable
 from portal.kernel.models import User
 from portal.kernel.principal import Principal
+from portal.kernel.reading import encodable
 
 if TYPE_CHECKING:
     # At run time this import would ask for the very settings that name this module.
@@ -78,11 +79,11 @@ class HasPrincipal(BasePermission):
 
 
 class JsonParser(JSONParser):
-    """JSON as people and programs write it: nesting that exhausts the interpreter is no JSON."""
+    """JSON as people and programs write it: halves of characters are mended, endless nesting is no JSON."""
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
         try:
-            return super().parse(stream, media_type, parser_context)
+            return encodable(super().parse(stream, media_type, parser_context))
         except RecursionError as error:
             raise exceptions.ParseError from error
 

@@ -21,6 +21,7 @@ from portal.kernel.key_door import Admitted, admit
 from portal.kernel.limits import Room
 from portal.kernel.middleware import PortalRequest, unreadable
 from portal.kernel.principal import Principal
+from portal.kernel.reading import encodable
 from portal.openai_api import errors
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class Asked:
         """The body. Raises `Invalid` (bad_json)."""
         raw = await on_database(self.request.read)
         try:
-            return json.loads(raw)
+            return encodable(json.loads(raw))
         except (ValueError, RecursionError):
             raise Invalid("The request body is not valid JSON.", code="bad_json") from None
 

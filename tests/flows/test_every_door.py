@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,22 +15,17 @@ from django.contrib import admin
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from knowledge import archive, asking, bases, batches, notices, resumable
-from knowledge.models import Chunk, Grant, QueryRecord, Role, Source, StoredImage
+from knowledge import asking, bases, notices
+from knowledge.models import Grant, QueryRecord, Role
 from knowledge.pages.document_actions import VERBS
-from knowledge.quality import cases
-from knowledge.quality import runs as evaluations
-from knowledge.questions import verbs as questions
 from knowledge.retrieval.contract import RetrievalRequest
-from knowledge.terms import verbs as terms
 from portal.kernel import keys, notify
 from portal.kernel.middleware import is_program
-from portal.kernel.models import Department, Notification, User
+from portal.kernel.models import User
 from portal.kernel.principal import for_user
-from portal.kernel.secrets import verbs
-from tests.support.people import World, indexed
+from tests.support.doors import SECRET_WORD, Alices, everything_of_alices, signed_in, values_for
+from tests.support.people import World
 
-SECRET_WORD = "xylograph"
 JSON = {"content_type": "application/json"}
 # Verbs of workspace admins answer 403 to every member alike, before any id is looked at.
 ADMINS = ("/api/v1/members/", "/api/v1/departments/", "/api/v1/keys/", "/api/v1/credentials/")
@@ -83,84 +77,9 @@ ADDRESSES = _addresses()
 MODELS: list[Any] = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
 
-@dataclass(frozen=True)
-class Alices:
-    """What Alice owns: the real values that strangers try."""
-
-    world: World
-    values: dict[str, str]
-
-    def url(self, address: str, values: dict[str, str] | None = None) -> str:
-        return address.format(**(values or self.values))
-
-
 @pytest.fixture
 def alices(world: World) -> Alices:
-    alice = world.principal(world.alice)
-    text = f"# Secrets\n\nThe {SECRET_WORD} is in the cellar.\n"
-    document = indexed(alice, world.base, f"{SECRET_WORD}.md", text, folder="papers")
-    revision = document.active_revision
-    assert revision is not None
-    StoredImage.objects.create(revision=revision, key="a" * 64, file="images/aa/none", mime="image/png")
-    record = QueryRecord.objects.create(
-        workspace=world.workspace,
-        user=world.alice,
-        kind=QueryRecord.Kind.HIT_TEST,
-        thread="t" * 16,
-        query=SECRET_WORD,
-        base_ids=[world.base.pk],
-    )
-    key, _ = keys.create(alice, name="hers", scopes=["kb:read"])
-    notify.tell([world.alice], "grant.added", workspace_id=world.workspace.pk, base_ids=[world.base.pk], base="x")
-    chunk = Chunk.objects.filter(revision=revision, level="passage").first()
-    assert chunk is not None
-    department = Department.objects.get(pk=world.company.pk)
-    credential = verbs.create(
-        None, name=SECRET_WORD, value=SECRET_WORD, host="api.example.com", workspace_id=world.workspace.pk
-    )
-    case = cases.add(alice, world.base, SECRET_WORD, [cases.Target(document, SECRET_WORD)])
-    evaluation = evaluations.start(alice, world.base, label=SECRET_WORD)
-    batch = batches.start(alice, world.base, "tag", batches.Selection(ids=(document.uid,)), {"tags": [SECRET_WORD]})
-    export = archive.start_export(alice, world.base)
-    upload = resumable.begin(alice, world.base, path=f"{SECRET_WORD}-2.md", length=100)
-    term = terms.add(alice, world.base, terms.wanted(SECRET_WORD, [f"{SECRET_WORD}s"]))
-    (question,) = questions.add(alice, chunk, [f"Where is the {SECRET_WORD}?"])
-    source = Source.objects.create(
-        base=world.base, name=SECRET_WORD, kind=Source.Kind.PAGE, url=f"http://{SECRET_WORD}.example/"
-    )
-    return Alices(
-        world,
-        {
-            "case": case.uid,
-            "evaluation": evaluation.uid,
-            "upload": upload.uid,
-            "term": term.uid,
-            "question": question.uid,
-            "source": source.uid,
-            "base": world.base.uid,
-            "batch": batch.uid,
-            "archive": export.uid,
-            "document": document.uid,
-            "revision": revision.uid,
-            "chunk": str(chunk.pk),
-            "chunk_id": str(chunk.pk),
-            "grant": str(Grant.objects.filter(base=world.base).latest("id").pk),
-            "key": key.uid,
-            "department": department.uid,
-            "user": world.alice.uid,
-            "run": record.uid,
-            "record": record.uid,
-            "thread": record.thread,
-            "section": "splitting",
-            "number": str(revision.number),
-            "page": "1",
-            "notification": Notification.objects.get(user=world.alice).uid,
-            "workspace": world.workspace.uid,
-            "credential": str(credential.pk),
-            "model": f"base-handbook-{world.base.uid}",
-            "path": "files",
-        },
-    )
+    return everything_of_alices(world)
 
 
 def parameters(address: str) -> set[str]:
@@ -181,24 +100,10 @@ def missing_values(values: dict[str, str]) -> dict[str, str]:
     }
 
 
-def values_for(address: str, values: dict[str, str]) -> dict[str, str]:
-    """`key` is an API key's uid, but a picture's hash below /images/; `uid` is whatever the path says."""
-    owners = {"/tasks/": "revision", "/notifications/": "notification", "/account/keys/": "key"}
-    uid = next((values[name] for prefix, name in owners.items() if address.startswith(prefix)), "")
-    named = {**values, "uid": uid}
-    return {**named, "key": "a" * 64} if "/images/" in address else named
-
-
 def anonymised(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     text = re.sub(r"\b[0-9a-f]{12}\b", "TRACE", text)
     return re.sub(r'value="[A-Za-z0-9]{64}"', "TOKEN", text)
-
-
-def signed_in(user: User) -> Client:
-    client = Client(raise_request_exception=False)
-    client.force_login(user)
-    return client
 
 
 def with_key(world: World, user: User) -> Client:

@@ -69,7 +69,7 @@ def test_a_nul_in_settings_is_the_callers_fault(world: World, alice: Client) -> 
     assert (response.status_code, response.json()["code"]) == (400, "bad_request")
 
 
-@pytest.mark.parametrize("uid", ["\ud83d", "\x00", {"a": 1}, ["x"]])
+@pytest.mark.parametrize("uid", ["\x00", {"a": 1}, ["x"]])
 def test_ids_that_no_notification_has_are_wrong_fields(alice: Client, uid: Any) -> None:
     response = alice.post("/api/v1/notifications", {"ids": [uid]}, content_type="application/json")
     assert (response.status_code, response.json()["code"]) == (422, "fields_invalid")
