@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.doors import Alices, everything_of_alices
+from tests.support.people import World
 from tests.support.running import database_environment
 from tests.support.slow_model import SteppedProvider
 
@@ -20,3 +22,8 @@ def environment(django_db_setup: None) -> dict[str, str]:
 def provider() -> Iterator[SteppedProvider]:
     with SteppedProvider() as running:
         yield running
+
+
+@pytest.fixture
+def alices(world: World) -> Alices:
+    return everything_of_alices(world)

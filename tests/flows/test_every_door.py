@@ -23,7 +23,7 @@ from portal.kernel import keys, notify
 from portal.kernel.middleware import is_program
 from portal.kernel.models import User
 from portal.kernel.principal import for_user
-from tests.support.doors import SECRET_WORD, Alices, everything_of_alices, signed_in, values_for
+from tests.support.doors import SECRET_WORD, Alices, signed_in, values_for
 from tests.support.people import World
 
 JSON = {"content_type": "application/json"}
@@ -75,11 +75,6 @@ def _verbs_of(address: str) -> list[str]:
 
 ADDRESSES = _addresses()
 MODELS: list[Any] = sorted(admin.site._registry, key=lambda model: model._meta.label)
-
-
-@pytest.fixture
-def alices(world: World) -> Alices:
-    return everything_of_alices(world)
 
 
 def parameters(address: str) -> set[str]:

@@ -34,12 +34,12 @@ from portal.kernel.errors import ArchwayError
 from portal.kernel.logging import JsonFormatter, SecretFilter, TraceFilter
 from portal.kernel.models import Credential, User
 from portal.kernel.secrets import keyring, reveal, verbs, watch
-from tests.flows.test_every_door import ADDRESSES, MODELS, alices, parameters, values_for
+from tests.flows.test_every_door import ADDRESSES, MODELS, parameters
+from tests.support.doors import values_for
 from tests.support.embedding_server import EmbeddingProvider
 from tests.support.key_services import TOKEN, Transit
 
 NAMES = ("by_api", "by_form", "replaced", "imported", "from_environment", "misplaced", "master_key", "password")
-__all__ = ["alices"]
 
 
 class Written:
