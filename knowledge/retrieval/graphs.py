@@ -20,6 +20,8 @@ from portal.gateway.models import EmbeddingSpace
 
 BUILD_AT = 50_000
 DROP_BELOW = 25_000
+# pgvector's graphs hold no wider halfvec; spaces of wider models are searched by their signs at any size.
+WIDEST = 4_000
 # A graph takes about this much a vector beside the vector itself (measured: 1.4 kB a vector of 384 halves).
 _BYTES_BESIDE = 500
 # An index so much larger than a fresh one would be is built anew.
@@ -75,7 +77,7 @@ def vectors_of(space: EmbeddingSpace) -> int:
 def wanted(space: EmbeddingSpace, vectors: int, found: Graph | None) -> Action:
     """What should be done about a space with so many vectors and this graph."""
     if found is None:
-        return "build" if vectors >= BUILD_AT else "none"
+        return "build" if vectors >= BUILD_AT and space.dimensions <= WIDEST else "none"
     if vectors < DROP_BELOW:
         return "drop"
     if not found.valid or found.size > BLOATED * vectors * _bytes(space):
