@@ -27,7 +27,7 @@ from knowledge.answering import records
 from knowledge.answering.contract import Answer, Event, Prepared, State
 from knowledge.answering.writing import Draft, written
 from knowledge.models import QueryRecord
-from portal.gateway.admission import client
+from portal.gateway.scripts import client
 from portal.kernel import events
 from portal.kernel.errors import ArchwayError
 from portal.kernel.models import Workspace

@@ -12,16 +12,11 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
-import redis.asyncio
-from django.conf import settings
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.retry import Retry
 
-from portal.gateway.loops import PerLoop
 from portal.gateway.models import ModelEndpoint
+from portal.gateway.scripts import run_script
 from portal.kernel.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -84,37 +79,6 @@ if rest > 0 then
 end
 return 0
 """
-
-
-def _new_client() -> redis.asyncio.Redis:
-    # Few connections, waited for in turn: a burst of calls must not open hundreds. Redis that is gone refuses at
-    # once; the long timeout is for a loop that was busy while the answer lay ready.
-    pool = redis.asyncio.BlockingConnectionPool.from_url(
-        settings.REDIS_URL,
-        max_connections=16,
-        timeout=30,
-        socket_timeout=15,
-        socket_connect_timeout=5,
-        retry=Retry(NoBackoff(), 1),
-    )
-    return redis.asyncio.Redis(connection_pool=pool)
-
-
-_clients: PerLoop[redis.asyncio.Redis] = PerLoop(_new_client)
-
-
-def client() -> redis.asyncio.Redis:
-    """The Redis client of the running event loop."""
-    return _clients.here()
-
-
-async def run_script(script: str, keys: list[str], *arguments: object) -> Any:
-    """One script in one step; None when Redis is away, which is logged and stops nobody."""
-    try:
-        return await client().eval(script, len(keys), *keys, *(str(argument) for argument in arguments))
-    except (RedisError, OSError) as error:
-        logger.warning("limits of models are away: %s", type(error).__name__)
-        return None
 
 
 @dataclass

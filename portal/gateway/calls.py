@@ -130,7 +130,8 @@ class Call(Generic[T]):
         principal = self.line.caller.principal
         account = quotas.known_account(principal)
         if account is None:
-            account = await self._outside.database(lambda: quotas.account_of(principal))
+            name = ("account", principal.workspace_id, principal.user_id, principal.key_id)
+            account = await self._outside.shared(name, lambda: quotas.account_of(principal))
         self._account = account
         most = self._operation.need(self._first)
         reserving = asyncio.ensure_future(
@@ -161,7 +162,7 @@ class Call(Generic[T]):
         while waiting:
             target = waiting.pop(0)
             if not looked and self._fall_back and not self._is_lonely():
-                waiting += await self._outside.database(self._fallbacks)
+                waiting += await self._outside.shared(("fallbacks", self._first.pk), self._fallbacks)
                 looked = True
             try:
                 async with aclosing(self._from(target, others=bool(waiting))) as parts:
@@ -241,7 +242,8 @@ class Call(Generic[T]):
             if secret is None:
                 caller, purpose = self.line.caller, f"{target.kind}.call"
                 principal = caller.principal if caller else None
-                secret = await self._outside.database(lambda: addresses.secret_for(target, purpose, principal))
+                name = ("secret", target.credential, addresses.base_url(target), target.workspace_id)
+                secret = await self._outside.shared(name, lambda: addresses.secret_for(target, purpose, principal))
             limit = self._operation.patience(target)
             async with aclosing(self._operation.attempt(target, secret)) as parts:
                 with Watch() as watch:
@@ -277,7 +279,7 @@ class Call(Generic[T]):
         account = self._account
         if account is None:
             return
-        await self._outside.database(lambda: accounting.write(self.line, account))
+        await self._outside.together(accounting.write_all, (self.line, account))
         if self._noting is not None:
             self._reservation = await self._noting
         if self._reservation is None:

@@ -12,8 +12,9 @@ import asyncio
 import os
 import queue
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Hashable
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -32,13 +33,52 @@ class Outside(Protocol):
         """Do `work`, which uses the ORM, where that is allowed."""
         ...
 
+    async def shared(self, name: Hashable, work: Callable[[], T]) -> T:
+        """Do `work`, or wait for somebody who is at it now under the same `name`: the result is the same."""
+        ...
+
+    async def together(self, write: Callable[[list[T]], None], item: T) -> None:
+        """Have `item` written by `write`, with what others have to write at the same time. Raises as `write` does."""
+        ...
+
 
 class OwnLoop:
-    """For callers that are asyncio themselves."""
+    """For callers that are asyncio themselves. What many of them do at once is done once."""
 
     async def database(self, work: Callable[[], T]) -> T:
         done: T = await sync_to_async(_and_give_back, thread_sensitive=True)(work)
         return done
+
+    async def shared(self, name: Hashable, work: Callable[[], T]) -> T:
+        running = _running.here()
+        task = running.get(name)
+        if task is None:
+            task = running[name] = asyncio.ensure_future(self.database(work))
+            task.add_done_callback(lambda _: running.pop(name))
+        # Who gives up waiting does not take the answer from the others.
+        done: T = await asyncio.shield(task)
+        return done
+
+    async def together(self, write: Callable[[list[T]], None], item: T) -> None:
+        desk = _desks.here().setdefault(write, _Desk())
+        mine = _Item(item)
+        desk.waiting.append(mine)
+        # Whoever's turn comes writes for all that wait by then, so nobody stays for others' sake afterwards.
+        async with desk.turn:
+            if mine.done:
+                if mine.error is not None:
+                    raise mine.error
+                return
+            taken, desk.waiting = desk.waiting, []
+            try:
+                await self.database(lambda: write([one.value for one in taken]))
+            except BaseException as error:
+                for one in taken:
+                    one.error = error
+                raise
+            finally:
+                for one in taken:
+                    one.done = True
 
 
 def _and_give_back(work: Callable[[], T]) -> T:
@@ -78,6 +118,12 @@ class _Waiting:
 
         self.inbox.put(here)
         return await done
+
+    async def shared(self, name: Hashable, work: Callable[[], T]) -> T:
+        return await self.database(work)
+
+    async def together(self, write: Callable[[list[T]], None], item: T) -> None:
+        await self.database(lambda: write([item]))
 
 
 def wait_for(make: Callable[[Outside], Awaitable[T]]) -> T:
@@ -255,3 +301,24 @@ class PerLoop(WeakKeyDictionary[asyncio.AbstractEventLoop, T]):
         if loop not in self:
             self[loop] = self._make()
         return self[loop]
+
+
+@dataclass
+class _Item:
+    """Something to be written, and what became of it."""
+
+    value: Any
+    done: bool = False
+    error: BaseException | None = None
+
+
+@dataclass
+class _Desk:
+    """Where items wait to be written together."""
+
+    waiting: list[_Item] = field(default_factory=list)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+_running: PerLoop[dict[Hashable, asyncio.Task[Any]]] = PerLoop(dict)
+_desks: PerLoop[dict[Any, _Desk]] = PerLoop(dict)

@@ -21,7 +21,7 @@ from typing import Any
 from django.db.models import F, Q, Sum
 from django.utils import timezone
 
-from portal.gateway import admission
+from portal.gateway import scripts
 from portal.gateway.loops import Outside
 from portal.gateway.models import Quota, UsageRecord
 from portal.kernel.errors import TooMany
@@ -185,7 +185,7 @@ async def reserve(
     clock = asyncio.get_running_loop()
     deadline, pause = clock.time() + patience, 0.01
     while True:
-        answer = await admission.run_script(_RESERVE, _keys(held), *arguments)
+        answer = await scripts.run_script(_RESERVE, _keys(held), *arguments)
         if answer is None:
             await outside.database(lambda: _refuse_used_up(account))
             return Reservation(call)
@@ -210,7 +210,7 @@ async def settle(reservation: Reservation, spent: Need) -> list[tuple[Quota, int
     arguments: list[object] = [reservation.call, len(reservation.held)]
     for quota, _, amount in reservation.held:
         arguments += [amount, spent.of(quota.unit)]
-    sums = await admission.run_script(_SETTLE, _keys(reservation.held), *arguments)
+    sums = await scripts.run_script(_SETTLE, _keys(reservation.held), *arguments)
     crossed = []
     for (quota, _, _), after in zip(reservation.held, sums or [], strict=False):
         before = int(after) - spent.of(quota.unit)
@@ -221,7 +221,7 @@ async def settle(reservation: Reservation, spent: Need) -> list[tuple[Quota, int
 
 async def lost_calls() -> dict[str, str]:
     """The notes of calls whose lease has ended without a settlement, by the call's name."""
-    redis: Any = admission.client()
+    redis: Any = scripts.client()
     due = [name.decode() for name in await redis.zrangebyscore(f"{_OPEN}:due", "-inf", time.time(), start=0, num=500)]
     notes = await redis.hmget(_OPEN, due) if due else []
     return {name: (note or b"").decode() for name, note in zip(due, notes, strict=True)}
@@ -287,7 +287,7 @@ def _keys(held: Sequence[tuple[Quota, str, int]]) -> list[str]:
 
 async def _fill(quota: Quota, key: str, outside: Outside) -> None:
     spent = await outside.database(lambda: used(quota))
-    await admission.run_script(
+    await scripts.run_script(
         _FILL,
         [key],
         Need(int(spent), spent).of(quota.unit),

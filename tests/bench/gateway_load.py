@@ -70,6 +70,7 @@ def bench(url: str, streams: int, rounds: int, calls: int) -> dict[str, Any]:
     """All figures. Django is set up; nothing else has run in this process."""
     from portal.gateway import chat, clients
     from portal.gateway.chat import Caller, ChatRequest
+    from portal.gateway.endpoints import chat_endpoint
     from portal.gateway.models import ModelEndpoint, UsageRecord
     from portal.kernel import people
     from portal.kernel.principal import for_user
@@ -81,9 +82,10 @@ def bench(url: str, streams: int, rounds: int, calls: int) -> dict[str, Any]:
     request = ChatRequest([{"role": "user", "content": "Hello there"}])
 
     def endpoint(model: str) -> ModelEndpoint:
-        return ModelEndpoint.objects.create(
+        row = ModelEndpoint.objects.create(
             name=model, kind="chat", provider="openai_compatible", model_name=model, base_url=f"{url}/v1"
         )
+        return chat_endpoint(caller.principal, row.uid)
 
     long, short = endpoint(MODEL), endpoint(SHORT)
 

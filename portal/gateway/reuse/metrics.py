@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from portal.gateway.admission import run_script
+from portal.gateway.scripts import run_script
 from portal.kernel.events import client
 
 OUTCOMES = ("hit", "miss", "refused", "away")

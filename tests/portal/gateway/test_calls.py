@@ -11,7 +11,8 @@ from decimal import Decimal
 import pytest
 from asgiref.sync import async_to_sync
 
-from portal.gateway import admission, calls, chat
+from portal.gateway import accounting, admission, calls, chat, quotas
+from portal.gateway.accounting import Line
 from portal.gateway.chat import Caller, ChatAnswer, ChatRequest
 from portal.gateway.models import EndpointFallback, ModelEndpoint, UsageRecord
 from portal.kernel.errors import ArchwayError, Unavailable
@@ -223,3 +224,18 @@ def _in_thread(caller: Caller, endpoint: ModelEndpoint) -> ChatAnswer:
         return chat.complete(caller, endpoint, HELLO)
     finally:
         connection.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_calls_that_end_together_leave_a_record_each_also_when_one_of_them_is_special(world: World) -> None:
+    owner = Caller(world.principal(world.alice), "test")
+    endpoint = ModelEndpoint.objects.create(name="m", kind="chat", provider="openai_compatible", model_name="m")
+    gone = ModelEndpoint.objects.create(name="gone", kind="chat", provider="openai_compatible", model_name="gone")
+    left = ModelEndpoint.objects.get(pk=gone.pk)
+    account = quotas.account_of(owner.principal)
+    lines = [Line(owner, endpoint, endpoint), Line(owner, left, left), Line(owner, endpoint, endpoint)]
+    accounting.write(lines[2], account)
+    gone.delete()
+    accounting.write_all([(line, account) for line in lines])
+    assert set(UsageRecord.objects.values_list("uid", flat=True)) == {line.uid for line in lines}
+    assert UsageRecord.objects.get(uid=lines[1].uid).endpoint_id is None

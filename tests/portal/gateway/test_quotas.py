@@ -10,7 +10,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from pytest_django import Settings
 
-from portal.gateway import admission, chat, quotas
+from portal.gateway import chat, quotas, scripts
 from portal.gateway.chat import Caller, ChatRequest
 from portal.gateway.loops import PerLoop
 from portal.gateway.models import ModelEndpoint, Quota, UsageRecord
@@ -144,7 +144,7 @@ def test_without_redis_the_account_book_alone_stops_calls(
     quota(world, 150)
     endpoint = chat_endpoint(models, "demo+tokens=98")
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    monkeypatch.setattr(admission, "_clients", PerLoop(admission._new_client))
+    monkeypatch.setattr(scripts, "_clients", PerLoop(scripts._new_client))
     spend(caller, endpoint, 2)
     with pytest.raises(TooMany) as caught:
         spend(caller, endpoint)
