@@ -155,3 +155,13 @@ def test_what_failed_says_why_instead_of_an_empty_page(world: World, document: D
         status="failed", parsed_key="", error_code="damaged_file", error_message="This file is damaged."
     )
     assert "This file is damaged." in read(world, document)
+
+
+def test_what_the_page_says_of_the_state_is_read_again_together_with_the_badge(
+    world: World, document: Document
+) -> None:
+    Revision.objects.filter(document=document).update(status=Revision.Status.VECTORIZING)
+    told = re.compile(r'<div id="reader-state" data-live-region>(.*?)</div>', re.S)
+    assert "Still processing" in told.findall(read(world, document))[0]
+    Revision.objects.filter(document=document).update(status=Revision.Status.INDEXED)
+    assert told.findall(read(world, document)) == [""]
