@@ -46,12 +46,6 @@ def portal(environment: dict[str, str]) -> Iterator[Web]:
         yield running
 
 
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
-
-
 @dataclass(frozen=True)
 class Place:
     """Bob's key for the Handbook alone, though he also sees the Diary; two chat models."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.test import Client
 
 from knowledge import bases
-from portal.gateway import litellm_runtime
 from portal.kernel import keys
 from portal.kernel.models import User
-from tests.support.model_server import ModelServer
 from tests.support.people import World, indexed
 
 HANDBOOK = """# Leave
@@ -22,18 +18,6 @@ Employees have ten days of annual leave in a year. Unused leave expires in March
 
 Trains are booked in second class. A hotel may cost 120 euros a night.
 """
-
-
-@pytest.fixture(scope="session", autouse=True)
-def litellm_loaded() -> None:
-    """Imported before a test's transaction begins: on a busy machine it takes longer than one may lie idle."""
-    litellm_runtime.load()
-
-
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 @pytest.fixture

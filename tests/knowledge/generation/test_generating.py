@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +13,7 @@ from knowledge.generation import Wanted
 from knowledge.models import ChunkQuestion, EvaluationCase, Generation, Role
 from knowledge.retrieval import retrieve
 from knowledge.retrieval.contract import RetrievalRequest
-from portal.gateway import litellm_runtime, quotas
+from portal.gateway import quotas
 from portal.gateway.models import ModelEndpoint, Quota, UsageRecord
 from portal.kernel import keys
 from portal.kernel.errors import Conflict, Denied, Invalid
@@ -25,17 +24,6 @@ from tests.support.people import World, indexed
 
 LEAVE = "# Leave\n\nEmployees have ten days of annual leave in a year, and unused leave expires at the end of March.\n"
 TRAVEL = "# Travel\n\nTrains are booked in second class, and a hotel may cost at most 120 euros for each night.\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def litellm_loaded() -> None:
-    litellm_runtime.load()
-
-
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from knowledge import generation
 from knowledge.models import ChunkQuestion, Generation
-from portal.gateway import litellm_runtime
 from portal.gateway.models import ModelEndpoint
 from tests.knowledge.pages.desk import browser, text_of
 from tests.support.model_server import ModelServer
@@ -16,17 +13,6 @@ from tests.support.models import chat_endpoint
 from tests.support.people import World, indexed
 
 LEAVE = "# Leave\n\nEmployees have ten days of annual leave in a year, and unused leave expires at the end of March.\n"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def litellm_loaded() -> None:
-    litellm_runtime.load()
-
-
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 @pytest.fixture

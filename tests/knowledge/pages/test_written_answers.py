@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from knowledge import bases
 from knowledge.models import QueryRecord, Role
 from knowledge.pages import passages
 from knowledge.pages.written import as_html
-from portal.gateway import litellm_runtime
 from portal.kernel import events
 from tests.knowledge.pages.desk import browser, text_of
 from tests.support.model_server import ModelServer
@@ -22,21 +20,10 @@ from tests.support.people import World, indexed
 HANDBOOK = "# Leave\n\nEmployees have ten days of annual leave in a year.\n\n# Travel\n\nTrains are booked early.\n"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def litellm_loaded() -> None:
-    litellm_runtime.load()
-
-
 @pytest.fixture(autouse=True)
 def fresh_limits() -> None:
     for key in events.client().scan_iter("limit:*"):
         events.client().delete(key)
-
-
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 @pytest.fixture

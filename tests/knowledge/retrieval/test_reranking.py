@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from knowledge import bases
 from knowledge.retrieval import retrieve
 from knowledge.retrieval.contract import RetrievalRequest, RetrievalResult
-from portal.gateway import litellm_runtime
 from portal.gateway.models import UsageRecord
 from portal.kernel.errors import Invalid
 from tests.support import cross_encoders
@@ -25,17 +23,6 @@ LIBRARY = {
     "planes.md": "# Planes\n\nTravel by plane needs the consent of the head of department.\n",
 }
 QUERY = "travel by train"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def litellm_loaded() -> None:
-    litellm_runtime.load()
-
-
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from portal.gateway import litellm_runtime
 from portal.gateway.accounting import Caller
 from portal.gateway.local.model import E5
-from tests.support.model_server import ModelServer
 from tests.support.people import World
 
 
 @pytest.fixture(scope="session", autouse=True)
-def litellm_loaded() -> None:
-    """Imported before a test's transaction begins: on a busy machine it takes longer than one may lie idle."""
-    litellm_runtime.load()
+def litellm_from_the_start(litellm_loaded: None) -> None:
+    """Most tests here ask a provider, not all of them the one of `models`."""
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +24,6 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def model(model_folder: Path) -> E5:
     return E5(model_folder, threads=1)
-
-
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from django.test import Client
 
 from knowledge import bases
-from portal.gateway import litellm_runtime
 from portal.gateway.models import ModelEndpoint, Quota, UsageRecord
 from portal.kernel import keys
 from portal.kernel.models import User
 from tests.support.model_server import ModelServer
 from tests.support.models import chat_endpoint
 from tests.support.people import World
-
-
-@pytest.fixture(scope="session", autouse=True)
-def litellm_loaded() -> None:
-    """Imported before a test's transaction begins: on a busy machine it takes longer than one may lie idle."""
-    litellm_runtime.load()
-
-
-@pytest.fixture
-def models() -> Iterator[ModelServer]:
-    with ModelServer() as server:
-        yield server
 
 
 def with_key(world: World, user: User, *scopes: str, **more: Any) -> Client:
