@@ -198,6 +198,20 @@ def _send(model: type[AnyWork], pk: int) -> None:
         logger.warning("wake-up not sent: %s", type(error).__name__)
 
 
+def forget_ended(limit: int = 50) -> int:
+    """Take batches, exports and imports that ended long ago out of their lists; returns how many.
+
+    What they did stays, in the documents and in the audit log. An export whose file is still kept keeps its row.
+    """
+    before = timezone.now() - timedelta(days=settings.ARCHWAY["HISTORY_DAYS"])
+    over = Q(finished_at__lt=before) & ~Q(status__in=BackgroundWork.OPEN)
+    batches = list(Batch.objects.filter(over).values_list("pk", flat=True)[:limit])
+    archives = list(Archive.objects.filter(over, file="").values_list("pk", flat=True)[:limit])
+    Batch.objects.filter(pk__in=batches).delete()
+    Archive.objects.filter(pk__in=archives).delete()
+    return len(batches) + len(archives)
+
+
 def sweep() -> int:
     """Send workers to work that nobody is at, or whose worker was lost; returns how many were sent."""
     now = timezone.now()

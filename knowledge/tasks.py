@@ -185,10 +185,12 @@ def fold_statistics() -> int:
 
 @shared_task(name="knowledge.tasks.clean_up", ignore_result=True)
 def clean_up() -> None:
-    """Empty recycle bins, drop vectors of revisions long left, forget broken-off uploads and old query records."""
+    """Empty recycle bins, drop vectors of revisions long left, forget broken-off uploads, old questions and work."""
     documents.empty_recycle_bin()
     documents.drop_superseded_vectors()
     model_changes.drop_leftovers()
     resumable.sweep()
     quality.drop_leftovers()
     query_log.sweep()
+    background.forget_ended()
+    runs.forget_ended()

@@ -128,12 +128,13 @@ def needs(principal: Principal) -> Needs:
 
 
 def with_document_counts(bases: QuerySet[KnowledgeBase]) -> QuerySet[KnowledgeBase]:
-    """Each base with `documents_total`, `documents_searchable`, `documents_attention`, `documents_running`."""
+    """Each base with `documents_total`, and how many are `…_searchable`, `…_attention`, `…_review`, `…_running`."""
     live = Q(documents__deleted_at__isnull=True)
     return bases.annotate(
         documents_total=_per_base(Document.objects.all()),
         documents_searchable=_per_base(Document.objects.filter(searchable())),
         documents_attention=_per_base(Document.objects.filter(_newest_is(ATTENTION))),
+        documents_review=_per_base(Document.objects.filter(_newest_is(Status.REVIEW))),
         documents_running=_per_base(Document.objects.filter(_newest_is(RUNNING))),
         documents_changed=_latest_change(live),
     )
@@ -145,11 +146,13 @@ def searchable() -> Q:
 
 
 def _newest_is(bucket: str) -> Any:
-    """Documents whose newest revision is in this bucket."""
+    """Documents whose newest revision is in this bucket, or waits for a review."""
     newer = Revision.objects.filter(document_id=OuterRef("document_id"), number__gt=OuterRef("number"))
     rows = Revision.objects.filter(document_id=OuterRef("pk")).filter(~Exists(newer))
     if bucket == RUNNING:
         rows = rows.filter(status__in=lifecycle.OPEN).exclude(stuck())
+    elif bucket == Status.REVIEW:
+        rows = rows.filter(status=Status.REVIEW)
     else:
         rows = rows.filter(Q(status__in=[*FAILURES, Status.REVIEW]) | stuck())
     return Exists(rows)

@@ -34,6 +34,7 @@ from knowledge.ingestion.transformations import parse_and_split, rules_of
 from knowledge.lifecycle import Claim
 from knowledge.metadata import stated
 from knowledge.models import Chunk, Revision
+from knowledge.questions import of_file
 from portal.gateway.accounting import Caller
 from portal.gateway.embedding import counter_for, embedder_for, space_of
 from portal.gateway.protocols import TokenCounter
@@ -176,6 +177,7 @@ def _parse_and_split(turn: Slice, revision: Revision) -> bool:
         )
     except _SliceOver:
         return False
+    of_file.write(revision, turn.claim.number, passages)
     by_hand = carrying.carry(
         revision, turn.claim.number, lambda done, total: turn.progress(len(passages), len(passages) + 1, "passage")
     )

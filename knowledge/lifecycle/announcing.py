@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from knowledge.lifecycle.states import STEPS, Status
-from knowledge.models import Revision
+from knowledge.models import Grant, Revision, Role
 from portal.kernel import events, notify
 from portal.kernel.models import User
 
@@ -18,6 +19,13 @@ def wake() -> None:
     from knowledge.tasks import send_wake_up
 
     transaction.on_commit(send_wake_up, robust=True)
+
+
+def wake_questions() -> None:
+    """Have the vectors of questions made, on commit; the clock does it later when the message is lost."""
+    from knowledge.questions import embedding
+
+    embedding.wake()
 
 
 def announce(revision: Revision) -> None:
@@ -80,7 +88,26 @@ def tell_people(row: Revision, kind: str, **params: Any) -> None:
         kind,
         workspace_id=document.base.workspace_id,
         base_ids=[document.base_id],
-        link=f"/bases/{document.base.uid}/documents/{document.uid}/{'chunks/' if kind == 'revision.review' else ''}",
+        link=f"/bases/{document.base.uid}/documents/{document.uid}/",
         document=document.name,
         **params,
     )
+
+
+def tell_reviewers(row: Revision) -> None:
+    """Tell whoever started the work, and the base's owners, that it waits for a review.
+
+    Several that wait in a base are one line in a bell until it is read: a folder of 200 files is one errand.
+    """
+    document, base = row.document, row.document.base
+    owners = Grant.objects.filter(base=base, role=Role.OWNER, user__isnull=False).values("user_id")
+    people = User.objects.filter(Q(pk__in=owners) | Q(pk=row.created_by_id or 0), is_active=True)
+    place = {"workspace_id": base.workspace_id, "base_ids": [base.pk]}
+    for person in people.order_by("pk"):
+        number = notify.fold(person, ("revision.review", "revisions.review"), **place)
+        if number:
+            link = f"/bases/{base.uid}/review/"
+            notify.tell([person], "revisions.review", **place, link=link, mail=False, n=number + 1, base=base.name)
+        else:
+            link = f"/bases/{base.uid}/documents/{document.uid}/chunks/"
+            notify.tell([person], "revision.review", **place, link=link, document=document.name)

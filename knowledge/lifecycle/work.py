@@ -11,9 +11,17 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from knowledge import metadata, schedule, statistics
-from knowledge.lifecycle.announcing import announce, announce_id, announce_state, tell_people, wake
+from knowledge.lifecycle.announcing import (
+    announce,
+    announce_id,
+    announce_state,
+    tell_people,
+    tell_reviewers,
+    wake,
+    wake_questions,
+)
 from knowledge.lifecycle.states import OPEN, RUNNING, Cancelled, Claim, Status
-from knowledge.models import Attempt, Document, KnowledgeBase, Revision
+from knowledge.models import Attempt, ChunkQuestion, Document, KnowledgeBase, Revision
 from knowledge.questions import carrying
 from portal.gateway.models import ModelEndpoint
 from portal.kernel import audit
@@ -142,7 +150,7 @@ def finish(claim: Claim, status: Revision.Status, **changes: Any) -> None:
     end_attempt(row, Attempt.Outcome.DONE)
     audit.record(None, f"revision.{status}", row, workspace_id=row.base.workspace_id, base_ids=[row.base_id])
     if status == Status.REVIEW:
-        tell_people(row, "revision.review")
+        tell_reviewers(row)
     announce(row)
 
 
@@ -194,6 +202,8 @@ def activate_row(document: Document, revision: Revision) -> None:
         statistics.append(document.base_id, revision.pk, sign=1)
     if document.active_revision_id and document.active_revision_id != revision.pk:
         carrying.carry(document.active_revision_id, revision.pk)
+    if ChunkQuestion.objects.filter(revision=revision).exists():
+        wake_questions()
     document.active_revision = revision
     document.metadata = metadata.of_revision(document, revision)
     document.save(update_fields=["active_revision", "metadata", "updated_at"])

@@ -30,6 +30,7 @@ class ChunkQuestion(PublicId):
         HAND = "hand", _("Written by hand")
         IMPORTED = "imported", _("Imported")
         GENERATED = "generated", _("Generated")
+        FILE = "file", _("From the document")
 
     base = models.ForeignKey(KnowledgeBase, models.CASCADE, related_name="questions", verbose_name=_("base"))
     revision = models.ForeignKey(Revision, models.DO_NOTHING, related_name="questions", db_index=False)

@@ -58,12 +58,14 @@ def trail(folder: str) -> list[tuple[str, str]]:
 class Counts:
     """Of a base's live documents: all, those that a search finds, those that need a person, those at work.
 
-    `due` and `overdue` are reviews.
+    `review` of those that need a person wait until somebody approves their chunks; `due` and `overdue` are dates
+    by which a document is to be looked at again.
     """
 
     total: int
     searchable: int
     attention: int
+    review: int
     running: int
     due: int
     overdue: int
@@ -75,6 +77,7 @@ def counts(principal: Principal, base: KnowledgeBase) -> Counts:
         total=Count("pk"),
         searchable=Count("pk", filter=worklist.searchable()),
         attention=Count("pk", filter=needs_attention()),
+        review=Count("pk", filter=Q(newest_status=Revision.Status.REVIEW)),
         stuck=Count("pk", filter=stuck()),
         open=Count("pk", filter=Q(newest_status__in=lifecycle.OPEN)),
         due=Count("pk", filter=review_dates.condition(review_dates.DUE)),
@@ -84,6 +87,7 @@ def counts(principal: Principal, base: KnowledgeBase) -> Counts:
         total=found["total"],
         searchable=found["searchable"],
         attention=found["attention"],
+        review=found["review"],
         running=found["open"] - found["stuck"],
         due=found["due"],
         overdue=found["overdue"],

@@ -3,11 +3,14 @@
 A passage of the same text keeps its questions, with their vectors. Those of a passage whose text has changed
 go to the passage under the same, unique, heading path: written ones only, marked as not looked at (version 0).
 Others stay with the revision that they were written for, and are there again when somebody goes back to it.
+Questions that stand in the file itself follow the file.
 """
 
 from __future__ import annotations
 
 from django.db import connection
+
+from knowledge.models import Revision
 
 _PASSAGES = """
 passages AS (
@@ -36,7 +39,11 @@ INSERT INTO knowledge_chunkquestion
 SELECT substr(md5(random()::text || clock_timestamp()::text || q.id), 1, 16), q.base_id, %(after)s, m.fresh, m.version,
        q.text, q.digest, q.source, q.enabled, q.words, q.lexemes, q.created_by_id, q.created_at
   FROM moved m JOIN knowledge_chunkquestion q ON q.chunk_id = m.old
- WHERE m.same OR q.source <> 'generated'
+ WHERE CASE q.source WHEN 'generated' THEN m.same
+                     -- The file says which there are: of other bytes only the switches of those that it still has.
+                     WHEN 'file' THEN m.same AND (%(same_file)s OR EXISTS (
+                       SELECT FROM knowledge_chunkquestion f WHERE f.chunk_id = m.fresh AND f.digest = q.digest))
+                     ELSE true END
  ORDER BY q.id
     ON CONFLICT (chunk_id, digest) DO UPDATE SET enabled = excluded.enabled
 """  # noqa: S608 (our own text)
@@ -57,7 +64,8 @@ def carry(before: int, after: int) -> int:
 
     The caller holds the document.
     """
-    values = {"before": before, "after": after}
+    same_file = len(set(Revision.objects.filter(pk__in=[before, after]).values_list("sha256", flat=True))) == 1
+    values = {"before": before, "after": after, "same_file": same_file}
     with connection.cursor() as cursor:
         cursor.execute("SELECT EXISTS (SELECT FROM knowledge_chunkquestion WHERE revision_id = %s)", [before])
         if not cursor.fetchone()[0]:

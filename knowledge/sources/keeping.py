@@ -1,4 +1,7 @@
-"""Bringing a document to what was read of its page. Nothing is taken away for a fault that may pass."""
+"""Bringing a document to what was read of its page. Nothing is taken away for a fault that may pass.
+
+A document that was moved to another base is kept up to date there, with the rights of whoever made the source.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,8 @@ from urllib.parse import unquote, urlsplit
 from django.utils import timezone
 
 from knowledge import documents, intake
-from knowledge.models import Document, Origin, Source, SourcePage
+from knowledge.access import visible_bases
+from knowledge.models import Document, Origin, Role, Source, SourcePage
 from knowledge.sources.fetching import Fetched
 from knowledge.sources.reading import Read
 from portal.kernel.errors import ArchwayError, Conflict
@@ -35,6 +39,9 @@ class Visit:
 def keep(principal: Principal, page: SourcePage, answer: Fetched, found: Read) -> Visit:
     """Make or revise the page's document when what people read on it has changed. Must run in a transaction."""
     document = _live(page)
+    away = _out_of_hand(principal, page, document)
+    if away is not None:
+        return _noted(page, "skipped", away)
     binned = page.document is not None and page.document.deleted_at is not None
     page.title = found.title[:400]
     if binned and page.state != State.GONE:
@@ -60,6 +67,9 @@ def keep(principal: Principal, page: SourcePage, answer: Fetched, found: Read) -
 def unchanged(principal: Principal, page: SourcePage) -> Visit:
     """The server said that nothing has changed (304). Must run in a transaction."""
     document = _live(page)
+    away = _out_of_hand(principal, page, document)
+    if away is not None:
+        return _noted(page, "skipped", away)
     outcome = _woken(principal, page, document) if document is not None else "unchanged"
     page.last_outcome = outcome
     if document is not None:
@@ -71,6 +81,9 @@ def unchanged(principal: Principal, page: SourcePage) -> Visit:
 def gone(principal: Principal, source: Source, page: SourcePage, error: ArchwayError) -> Visit:
     """The page is there no more: its document goes the way that the source says. Must run in a transaction."""
     document = _live(page)
+    away = _out_of_hand(principal, page, document)
+    if away is not None:
+        return _noted(page, "skipped", away)
     if document is not None:
         if source.gone == Source.Gone.DELETE:
             documents.delete(principal, document)
@@ -104,6 +117,15 @@ def _live(page: SourcePage) -> Document | None:
     return document if document is not None and document.deleted_at is None else None
 
 
+def _out_of_hand(principal: Principal, page: SourcePage, document: Document | None) -> Conflict | None:
+    """Why a document that lies in another base by now may not be touched; None when it may."""
+    if document is None or document.base_id == page.source.base_id:
+        return None
+    if visible_bases(principal, Role.EDITOR).filter(pk=document.base_id).exists():
+        return None
+    return Conflict("Its document was moved to a base that whoever made this source may not edit.", code="moved_away")
+
+
 def _woken(principal: Principal, page: SourcePage, document: Document) -> str:
     """A page that was gone and is back: what we disabled is enabled again."""
     if page.state == State.GONE and not document.enabled:
@@ -125,17 +147,17 @@ def _twin(page: SourcePage, found: Read) -> SourcePage | None:
 
 
 def _receive(principal: Principal, page: SourcePage, document: Document | None, found: Read) -> str:
-    source = page.source
+    source, home = page.source, page.source.base
     if document is not None:
-        # Whatever people call it by now: its place and name are its identity.
-        folder, name = document.folder, document.name
+        # Whatever people call it by now, and wherever they moved it: its base, place and name are its identity.
+        home, folder, name = document.base, document.folder, document.name
     else:
         folder, name = _place(source, page, found)
     with tempfile.TemporaryDirectory(prefix="archway-page-") as place:
         path = Path(place) / "page"
         path.write_bytes(found.data)
         try:
-            received = intake.receive(principal, source.base, path, name, folder=folder)
+            received = intake.receive(principal, home, path, name, folder=folder)
         except intake.Duplicate as error:
             if document is not None and error.document.pk == document.pk:
                 return _woken(principal, page, document)

@@ -11,7 +11,7 @@ import json
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +23,7 @@ from knowledge.ingestion.blocks import Source as File
 from knowledge.ingestion.sandbox import SandboxLimits, parse_file
 from knowledge.ingestion.sniff import sniff
 from knowledge.models import KnowledgeBase
+from knowledge.questions import verbs as questions
 from portal.kernel.errors import Invalid
 from portal.kernel.principal import Principal
 
@@ -123,8 +124,10 @@ def judge(rows: Sequence[tuple[str, int, list[str]]]) -> QuestionSheet:
         for _, number, cells in mine[head + 1 :]:
             judged = _judge_row(sheet, number, cells, columns, seen)
             if isinstance(judged, Pair):
+                judged, wrong = _without_repeats(judged, seen)
+                problems.extend(wrong)
                 pairs.append(judged)
-                seen[_bare(judged.questions[0])] = judged
+                seen |= {_bare(question): judged for question in judged.questions}
             else:
                 problems.append(judged)
     if not found:
@@ -178,9 +181,27 @@ def _judge_row(
             other=earlier.row,
         )
     similar = [" ".join(part.split()) for part in _SIMILAR_ENDS.split(cell("similar"))]
-    questions = list(dict.fromkeys(part for part in (question, *similar) if part))[: MOST_SIMILAR + 1]
+    asked = list(dict.fromkeys(part for part in (question, *similar) if part))[: MOST_SIMILAR + 1]
     tags = [" ".join(part.split())[:60] for part in _TAG_ENDS.split(cell("tags"))]
-    return Pair(sheet, row, tuple(questions), answer, tuple(dict.fromkeys(tag for tag in tags if tag)))
+    return Pair(sheet, row, tuple(asked), answer, tuple(dict.fromkeys(tag for tag in tags if tag)))
+
+
+def _without_repeats(pair: Pair, seen: dict[str, Pair]) -> tuple[Pair, list[RowProblem]]:
+    """The pair without other ways to ask that an earlier row has or that are too long, and what is wrong with these."""
+    kept, problems = [pair.questions[0]], []
+    for text in pair.questions[1:]:
+        earlier = seen.get(_bare(text))
+        if len(text) > questions.LONGEST:
+            message = gettext_noop("A similar question is longer than %(limit)s characters; it is left out.")
+            limit = questions.LONGEST
+            problems.append(RowProblem(pair.sheet, pair.row, message, code="similar_too_long", limit=limit))
+        elif earlier is not None:
+            message = gettext_noop("Row %(other)s has the similar question “%(question)s” already; it stays there.")
+            told = {"other": earlier.row, "question": text[:80]}
+            problems.append(RowProblem(pair.sheet, pair.row, message, code="similar_repeated", **told))
+        else:
+            kept.append(text)
+    return replace(pair, questions=tuple(kept)), problems
 
 
 def _bare(question: str) -> str:

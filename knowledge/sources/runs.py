@@ -13,7 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from knowledge.models import Grant, Role, Source, SourcePage, SourceRun
@@ -249,6 +249,14 @@ def sweep() -> int:
         if changed or somebody_waits():
             wake()
     return changed
+
+
+def forget_ended(limit: int = 500) -> int:
+    """Take synchronisations that ended long ago out of their lists, each source's last one never; returns how many."""
+    before = timezone.now() - timedelta(days=settings.ARCHWAY["HISTORY_DAYS"])
+    last = SourceRun.objects.filter(source=OuterRef("source")).order_by("-number").values("pk")[:1]
+    old = SourceRun.objects.exclude(status__in=SourceRun.OPEN).filter(ended_at__lt=before).exclude(pk=Subquery(last))
+    return SourceRun.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:limit])).delete()[0]
 
 
 def _take_back() -> int:

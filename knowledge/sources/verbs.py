@@ -83,9 +83,12 @@ def change(principal: Principal, source: Source, **values: Any) -> Source:
 
 @transaction.atomic
 def delete(principal: Principal, source: Source, *, with_documents: bool = False) -> int:
-    """Forget a source; its documents stay, or go to the recycle bin. Returns how many went."""
+    """Forget a source; its documents stay, or go to the recycle bin. Returns how many went.
+
+    What was moved to another base stays there in any case.
+    """
     row = Source.objects.select_for_update(of=("self",)).select_related("base").get(pk=source.pk)
-    kept = Document.objects.filter(web_page__source=row, deleted_at__isnull=True)
+    kept = Document.objects.filter(web_page__source=row, base=row.base, deleted_at__isnull=True)
     gone = list(kept) if with_documents else []
     audit.record(principal, "source.delete", row, base_ids=[row.base_id], url=row.url, documents=len(gone))
     for document in gone:

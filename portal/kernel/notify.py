@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import smtplib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 SENTENCES: dict[str, str] = {
     "revision.failed": gettext_noop("%(document)s could not be processed: %(reason)s"),
     "revision.review": gettext_noop("%(document)s waits for your review."),
+    "revisions.review": gettext_noop("%(n)s documents in %(base)s wait for your review."),
     "source.failed": gettext_noop("The web source %(source)s could not be synchronised: %(reason)s"),
     "document.review_due": gettext_noop("%(document)s in %(base)s is due for review."),
     "documents.review_due": gettext_noop("%(n)s documents in %(base)s are due for review."),
@@ -71,6 +72,7 @@ def tell(
     workspace_id: int,
     base_ids: Iterable[int],
     link: str = "",
+    mail: bool = True,
     **params: Any,
 ) -> None:
     """Put a line into each person's bell, in the caller's transaction; mail and live hint follow on commit."""
@@ -81,8 +83,21 @@ def tell(
             workspace_id=workspace_id, user=user, kind=kind, params=safe, link=link, base_ids=base_list
         )
         events.publish(f"user:{user.uid}", {"type": "notification"})
-        if settings.MAIL_CONFIGURED and user.mail_notices and user.email:
+        if mail and settings.MAIL_CONFIGURED and user.mail_notices and user.email:
             transaction.on_commit(lambda user=user: _mail(user, kind, safe, link), robust=True)  # type: ignore[misc]
+
+
+def fold(user: User, kinds: Sequence[str], *, workspace_id: int, base_ids: Iterable[int]) -> int:
+    """Take unread lines of these kinds and bases out of a bell, to be told anew as one; returns how many they were.
+
+    In the caller's transaction.
+    """
+    unread = Notification.objects.select_for_update().filter(
+        workspace_id=workspace_id, user=user, kind__in=kinds, base_ids=sorted(set(base_ids)), read_at__isnull=True
+    )
+    rows = list(unread)
+    Notification.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    return sum(int(row.params.get("n", 1)) for row in rows)
 
 
 def _mail(user: User, kind: str, params: dict[str, Any], link: str) -> None:

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from knowledge import bases, documents, lifecycle
 from knowledge.ingestion import pipeline
-from knowledge.models import Attempt, Chunk, ChunkVector, Document, Revision
+from knowledge.models import Attempt, Chunk, ChunkVector, Document, Grant, Revision, Role
+from knowledge.pages import listing
 from portal.kernel.errors import Conflict, Invalid, Unavailable
 from portal.kernel.models import AuditEntry, Notification
 from tests.support.people import World, indexed, put, work_through
@@ -234,3 +235,21 @@ def test_every_move_is_in_the_audit_log_with_its_actor(world: World) -> None:
     assert {actor for _, actor in actions} == {world.alice.pk}
     assert not Chunk.objects.filter(revision__document_id=document.pk).exists()
     assert not ChunkVector.objects.exists()
+
+
+def test_several_documents_that_wait_for_a_review_are_one_line_in_each_bell(world: World) -> None:
+    alice = world.principal(world.alice)
+    Grant.objects.filter(base=world.base, user=world.bob).update(role=Role.OWNER)
+    bases.save_settings(alice, world.base, "splitting", {**world.base.config["splitting"], "review": "always"})
+    world.base.refresh_from_db()
+    for number in range(3):
+        work_through(pending(world, f"r{number}.md", f"# R {number}\n\nWords."))
+    for person in (world.alice, world.bob):
+        notice = Notification.objects.get(user=person, kind__startswith="revision")
+        assert (notice.kind, notice.params["n"]) == ("revisions.review", 3)
+        assert notice.link == f"/bases/{world.base.uid}/review/"
+    Notification.objects.update(read_at=timezone.now())
+    work_through(pending(world, "late.md", "# Late\n\nWords."))
+    assert Notification.objects.get(user=world.alice, read_at=None).kind == "revision.review"
+    counted = listing.counts(alice, world.base)
+    assert (counted.review, counted.attention) == (4, 4)

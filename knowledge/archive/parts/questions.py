@@ -46,7 +46,7 @@ class QuestionRecord(Record):
     ordinal: Count
     version: Count
     text: Annotated[Text, Field(min_length=1, max_length=verbs.LONGEST)]
-    source: Literal["hand", "imported", "generated"]
+    source: Literal["hand", "imported", "generated", "file"]
     enabled: bool
 
 

@@ -103,7 +103,8 @@ def question_passages(
             question, answer = "", question
         similar = [_cell(cells, index) for index in columns.similar]
         more = [f"{title}: {_cell(cells, index)}" for index, title in columns.extra if _cell(cells, index)]
-        whole = "\n".join(piece for piece in (question, *similar, answer, *more) if piece)
+        # Other ways to ask are routes to the passage (`knowledge/questions`) and no part of what it says.
+        whole = "\n".join(piece for piece in (question, answer, *more) if piece) or "\n".join(filter(None, similar))
         if not whole:
             continue
         questions = tuple(piece for text in (question, *similar) for piece in text.split("\n") if piece.strip())
@@ -113,6 +114,7 @@ def question_passages(
             place = Passage(ordinal, piece, start, end, count, (Leaf(0, piece, start, end, count),), block.heading_path)
             place = replace(place, page=block.page, sheet=block.sheet, slide=block.slide)
             passages.append(replace(place, rows=rows_of(parts), questions=questions))
+            questions = ()
     return passages
 
 

@@ -10,6 +10,8 @@ from django.db import models
 
 from knowledge import documents as describe
 from knowledge import storage
+from knowledge.archive import writing
+from knowledge.archive.contract import Reading
 from knowledge.archive.parts import (
     cases,
     chunks,
@@ -57,7 +59,7 @@ from knowledge.retrieval.contract import Filters, RetrievalRequest
 from knowledge.terms import verbs
 from knowledge.verification import verify
 from tests.knowledge.archive.carrying import base_of, exported, furnish, imported, work_off
-from tests.support.people import World
+from tests.support.people import World, indexed
 
 
 @pytest.mark.parametrize("vectors", [False, True], ids=["without vectors", "with vectors"])
@@ -221,3 +223,16 @@ def test_terms_questions_and_metadata_come_along(world: World, tmp_path: Path) -
     assert found("stay away") == ["How long may I stay away?"]
     assert found("leave", condition("year", ">=", 2026)) == ["policy.md"]
     assert found("leave", condition("regions", "=", "north")) == []
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_an_estimate_is_not_far_from_the_file(world: World, tmp_path: Path, vectors: bool) -> None:
+    alice = world.principal(world.alice)
+    words = [f"{a}{b}" for a in ("valve", "pump", "hall", "sheet", "oil") for b in ("", "s", "ed", "ing", "er")]
+    text = "\n\n".join(
+        f"# Part {n}\n\n" + " ".join(words[(n * 7 + m * m) % 25] for m in range(180)) + f" {n}." for n in range(60)
+    )
+    indexed(alice, world.base, "long.md", text)
+    said = writing.estimate(Reading(world.base, "all", vectors))["bytes"]
+    writing.write_archive(Reading(world.base, "all", vectors), tmp_path / "archive.zip")
+    assert 0.9 < said / (tmp_path / "archive.zip").stat().st_size < 3

@@ -11,7 +11,7 @@ from django.utils import timezone
 from knowledge import background, bases, batches, documents, lifecycle
 from knowledge.access import access_batch
 from knowledge.batches import Selection
-from knowledge.models import Batch, Document, Grant, KnowledgeBase, Revision, Role
+from knowledge.models import Archive, Batch, Document, Grant, KnowledgeBase, Revision, Role
 from portal.kernel import keys
 from portal.kernel.errors import Conflict, Invalid, NotFound
 from portal.kernel.models import AuditEntry
@@ -283,3 +283,23 @@ def test_start_and_end_stand_in_the_audit_log(world: World, alice: Principal) ->
     assert (started.detail["verb"], started.detail["documents"]) == ("tag", 2)
     assert ended.detail["documents_done"] == 2
     assert ended.base_ids == [world.base.pk]
+
+
+def test_work_that_ended_long_ago_leaves_its_lists_and_nothing_else(world: World, alice: Principal) -> None:
+    rows = fill(world, 2)
+    old = done(alice, world.base, "disable", of(*rows))
+    undo = batches.undo(alice, old)
+    while batches.work(undo.pk):
+        pass
+    waiting = batches.start(alice, world.base, "tag", of(*rows), {"tags": ["x"]})
+    long_ago = timezone.now() - timedelta(days=91)
+    Batch.objects.filter(pk=old.pk).update(finished_at=long_ago)
+    Batch.objects.filter(pk=waiting.pk).update(status="queued", finished_at=None, created_at=long_ago)
+    kept = {"workspace": world.workspace, "created_by": world.alice, "status": "done", "finished_at": long_ago}
+    over = Archive.objects.create(**kept, kind="export", base=world.base)
+    fetched = Archive.objects.create(**kept, kind="export", base=world.base, file="exports/still-there")
+    assert background.forget_ended() == 2
+    assert set(Batch.objects.values_list("pk", flat=True)) == {undo.pk, waiting.pk}
+    assert list(Archive.objects.values_list("pk", flat=True)) == [fetched.pk] and over.pk
+    assert Document.objects.filter(pk__in=[row.pk for row in rows]).count() == 2
+    assert AuditEntry.objects.filter(action="batch.start").exists()

@@ -101,7 +101,7 @@ def test_a_new_split_lists_what_it_loses_and_is_refused_until_that_is_accepted(d
 
 def test_new_bytes_keep_the_changes_whose_passages_are_the_same(desk: Desk, world: World) -> None:
     change_everything(desk)
-    safety = "Helmets are worn in every hall, by visitors as well, and so are boots with caps of steel, day and night. " * 2
+    safety = "Helmets are worn in every hall, by visitors as well, and so are boots with caps of steel. " * 2
     fresh = TEXT.replace("# Valves", f"# Safety\n\n{safety}\n\n# Valves").replace("twelve", "thirteen")
     indexed(desk.alice, world.base, "plant.md", fresh)
     found = texts(desk)

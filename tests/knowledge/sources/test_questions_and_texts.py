@@ -6,11 +6,16 @@ import io
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from knowledge.models import Chunk, Document, Upload
+from knowledge import lifecycle
+from knowledge.models import Chunk, ChunkQuestion, Document, Upload
+from knowledge.questions import embedding, verbs
+from knowledge.retrieval import retrieve
+from knowledge.retrieval.contract import RetrievalRequest
 from knowledge.sources import pasted, question_sheets, template_sheet
 from knowledge.sources.question_sheets import judge
 from portal.kernel import keys
@@ -101,10 +106,72 @@ def test_each_row_becomes_one_chunk_with_its_lines_and_other_questions(world: Wo
         Chunk.objects.filter(revision=revision, level="leaf").order_by("ordinal").values_list("text", flat=True)
     )
     assert texts == [
-        "How many days?\nHow long?\nTwenty-five.\nMore for parents, a|b.\nTags: leave",
+        "How many days?\nTwenty-five.\nMore for parents, a|b.\nTags: leave",
         "Where to report?\nAt the desk.",
     ]
     assert (received.document.folder, received.document.name) == ("qa", "faq.csv")
+
+
+HEADS = [
+    ("Question", "Answer", "Similar questions"),
+    ("问题", "答案", "相似问题"),
+    ("标准问", "回答", "扩展问法"),
+]
+
+
+def asked_of(document: Document) -> set[tuple[str, str, bool]]:
+    document.refresh_from_db()
+    rows = ChunkQuestion.objects.filter(revision=document.active_revision).select_related("chunk")
+    return {(row.text, row.chunk.text.split("\n")[0], row.enabled) for row in rows}
+
+
+@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_other_ways_to_ask_lead_to_the_row_and_follow_the_sheet(
+    world: World, tmp_path: Path, head: tuple[str, ...], form: str
+) -> None:
+    alice = world.principal(world.alice)
+
+    def imported(similar: str) -> Document:
+        rows = [head, ("年假几天", "二十五天", similar), ("Where to report?", "At the desk.", "")]
+        path = tmp_path / f"faq.{form}"
+        if form == "csv":
+            path.write_text("\n".join(",".join(f'"{cell}"' for cell in row) for row in rows), encoding="gb18030")
+        else:
+            book = openpyxl.Workbook()
+            for row in rows:
+                book.active.append(row)
+            book.save(path)
+        found = question_sheets.read_sheet(path, path.name)
+        received = question_sheets.import_sheet(alice, world.base, found, path.name)
+        assert work_through(received.revision).status == "indexed"
+        return received.document
+
+    document = imported("How long is the holiday?\n放几天假")
+    both = {("How long is the holiday?", "年假几天", True), ("放几天假", "年假几天", True)}
+    assert asked_of(document) == both
+    embedding.embed_missing()
+    for mode in ("keywords", "embedding", "blend"):
+        request = RetrievalRequest("How long is the holiday?", base_uids=(world.base.uid,), mode=mode)  # type: ignore[arg-type]
+        assert "二十五天" in retrieve(alice, request).hits[0].text
+    # Switched off here it stays off, and comes along when the same file is read again.
+    verbs.set_enabled(alice, ChunkQuestion.objects.get(text="放几天假"), False)
+    work_through(lifecycle.reindex(alice, document))
+    assert asked_of(document) == {("How long is the holiday?", "年假几天", True), ("放几天假", "年假几天", False)}
+    # What the sheet no longer says is gone, and what it says anew is there.
+    imported("放几天假\nHow many days off?")
+    assert asked_of(document) == {("How many days off?", "年假几天", True), ("放几天假", "年假几天", False)}
+
+
+def test_a_similar_question_of_two_rows_stays_with_the_first_and_is_told() -> None:
+    found = sheet(
+        ("Question", "Answer", "Similar questions"),
+        ("A?", "1", "B?;C?"),
+        ("D?", "2", "c;E?;" + "x" * 501),
+        ("b", "3", ""),
+    )
+    assert [pair.questions for pair in found.pairs] == [("A?", "B?", "C?"), ("D?", "E?")]
+    assert told(found) == [(3, "similar_repeated"), (3, "similar_too_long"), (4, "question_repeated")]
 
 
 def test_the_templates_are_read_back_as_they_were_made(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from knowledge import documents
-from knowledge.models import Chunk, Document, Revision, Source, SourceRun
+from knowledge import documents, moving
+from knowledge.models import Chunk, Document, Grant, KnowledgeBase, Revision, Role, Source, SourceRun
 from knowledge.sources import crawl, runs, verbs
 from portal.kernel.errors import Conflict, Invalid
-from portal.kernel.models import AuditEntry, Membership, Notification
+from portal.kernel.models import AuditEntry, Membership, Notification, User, bump_acl
 from tests.support.people import World, work_through
 from tests.support.website import Site
 
@@ -33,7 +33,7 @@ def synced(source: Source) -> SourceRun:
         source.pages.update(not_before=None)
     run.refresh_from_db()
     assert run.status not in SourceRun.OPEN
-    for revision in Revision.objects.filter(base=source.base, status=Revision.Status.PENDING):
+    for revision in Revision.objects.filter(status=Revision.Status.PENDING):
         work_through(revision)
     return run
 
@@ -174,6 +174,58 @@ def test_a_moved_and_renamed_document_keeps_its_revisions(world: World, manual: 
     assert counts(again(world, source))["changed"] == 1
     document.refresh_from_db()
     assert (document.name, document.revisions.count()) == ("How to start.html", 2)
+
+
+def moved_away(world: World, owner: User) -> tuple[Document, KnowledgeBase]:
+    """The page "Starting", moved by a person who may edit both bases."""
+    alice = world.principal(world.alice)
+    other = KnowledgeBase.objects.create(
+        workspace=world.workspace, name="Archive", embedding=world.base.embedding, created_by=owner
+    )
+    mine = Grant.objects.create(base=other, user=world.alice, role=Role.EDITOR)
+    Grant.objects.create(base=other, user=owner, role=Role.OWNER)
+    bump_acl(world.workspace.pk)
+    document = Document.objects.get(name="Starting.html")
+    moving.move(alice, document, other)
+    if owner != world.alice:
+        mine.delete()
+        bump_acl(world.workspace.pk)
+    document.refresh_from_db()
+    return document, other
+
+
+def test_a_document_moved_to_another_base_is_kept_up_to_date_there_and_only_there(world: World, manual: Site) -> None:
+    source = make(world, manual.url(), depth=2)
+    synced(source)
+    before = Document.objects.count()
+    document, other = moved_away(world, world.bob)
+    Grant.objects.create(base=other, user=world.alice, role=Role.EDITOR)
+    bump_acl(world.workspace.pk)
+    assert counts(again(world, source))["unchanged"] > 0
+    manual.page("/start.html", "Starting", "Open the valve first, then start the pump.", "/")
+    assert counts(again(world, source))["changed"] == 1
+    document.refresh_from_db()
+    assert (document.base, document.revisions.count(), Document.objects.count()) == (other, 2, before)
+    assert {revision.base_id for revision in document.revisions.all()} == {other.pk}
+    del manual.pages["/start.html"]
+    again(world, source)
+    document.refresh_from_db()
+    assert (document.base, document.enabled, Document.objects.count()) == (other, False, before)
+
+
+def test_a_document_moved_out_of_the_makers_hands_is_left_alone(world: World, manual: Site) -> None:
+    source = make(world, manual.url(), depth=2, gone="delete")
+    synced(source)
+    before = Document.objects.count()
+    document, other = moved_away(world, world.bob)
+    manual.page("/start.html", "Starting", "Open the valve first, then start the pump.", "/")
+    assert [row["code"] for row in again(world, source).problems] == ["moved_away"]
+    del manual.pages["/start.html"]
+    assert "moved_away" in [row["code"] for row in again(world, source).problems]
+    verbs.delete(world.principal(world.alice), source, with_documents=True)
+    document.refresh_from_db()
+    assert (document.base, document.enabled, document.deleted_at) == (other, True, None)
+    assert (document.revisions.count(), Document.objects.count()) == (1, before)
 
 
 def test_robots_txt_is_obeyed_for_our_name_and_for_everybody(world: World, manual: Site) -> None:
