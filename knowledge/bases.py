@@ -16,7 +16,7 @@ from portal.gateway.embedding import ensure_local_endpoint
 from portal.gateway.endpoints import embedding_endpoint
 from portal.kernel import audit, limits, notify
 from portal.kernel.errors import Conflict, Denied, Invalid
-from portal.kernel.models import Department, Membership, User, bump_acl
+from portal.kernel.models import Department, Membership, User, Workspace, bump_acl
 from portal.kernel.principal import Principal, is_workspace_admin
 
 BREAK_GLASS = timedelta(hours=1)
@@ -174,6 +174,21 @@ def revoke(principal: Principal, base: KnowledgeBase, row: Grant) -> None:
         _keep_an_owner(base)
         audit.record(principal, "grant.remove", base, base_ids=[base.pk], subject=subject, role=role)
         bump_acl(base.workspace_id)
+
+
+def take_back(principal: Principal | None, workspace: Workspace, user: User) -> None:
+    """Take all grants of a person who leaves the workspace. A base without a manager is left to the admins."""
+    for row in Grant.objects.filter(user=user, base__workspace=workspace).select_related("base", "user"):
+        audit.record(
+            principal,
+            "grant.remove",
+            row.base,
+            workspace_id=workspace.pk,
+            base_ids=[row.base_id],
+            subject=_subject(row),
+            role=row.role,
+        )
+        row.delete()
 
 
 def _subject(row: Grant) -> str:

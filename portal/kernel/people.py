@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from portal.kernel import audit
+from portal.kernel import audit, keys
 from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.models import Department, Membership, User, Workspace, bump_acl
 from portal.kernel.principal import Principal
+
+# What else goes when somebody leaves a workspace: whoever gives people rights there adds how they are taken back.
+LEAVING: list[Callable[[Principal | None, Workspace, User], None]] = []
 
 
 @transaction.atomic
@@ -79,11 +84,14 @@ def _keep_an_admin(workspace: Workspace, before: object) -> None:
 
 @transaction.atomic
 def remove_membership(principal: Principal | None, row: Membership) -> None:
-    """Take a person out of a workspace: their grants there stop counting at once."""
-    workspace = row.workspace
+    """Take a person out of a workspace, with their keys and grants there: who comes back begins anew."""
+    workspace, user = row.workspace, row.user
     row.delete()
     _keep_an_admin(workspace, True)
-    audit.record(principal, "membership.remove", row.user, workspace_id=workspace.pk)
+    audit.record(principal, "membership.remove", user, workspace_id=workspace.pk)
+    keys.revoke_all(principal, workspace, user)
+    for take_back in LEAVING:
+        take_back(principal, workspace, user)
     bump_acl(workspace.pk)
 
 

@@ -78,10 +78,18 @@ def test_a_client_that_leaves_cancels_the_call_and_what_came_is_kept(library: Wo
 
     async def leave() -> None:
         parts = await stream(secret)
-        async for frame in parts:
-            if read(frame)[0] == "answer.delta":
-                break
-        await parts.aclose()  # type: ignore[attr-defined]
+        began = asyncio.Event()
+
+        async def reading() -> None:
+            async for frame in parts:
+                if read(frame)[0] == "answer.delta":
+                    began.set()
+
+        # As the server does when a client hangs up: the task that reads is cancelled.
+        reader = asyncio.create_task(reading())
+        await began.wait()
+        reader.cancel()
+        await asyncio.wait({reader})
 
     asyncio.run(leave())
     assert models.wait_for(lambda seen: len(seen) == 1)[0].ended == "gone"
