@@ -5,3 +5,10 @@ from django.utils.translation import gettext_lazy as _
 class KnowledgeConfig(AppConfig):
     name = "knowledge"
     verbose_name = _("Knowledge")
+
+    def ready(self) -> None:
+        """Tell those below what they can not know: who holds vectors, and which rights people have here."""
+        from knowledge.bases import take_back
+        from portal.kernel import people
+
+        people.LEAVING.append(take_back)
