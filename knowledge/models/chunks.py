@@ -11,7 +11,6 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from pgvector.django import HalfVectorField
@@ -139,6 +138,3 @@ class ChunkVector(models.Model):
 
     def __str__(self) -> str:
         return f"{self.chunk_id}"
-
-
-LEAVES = Q(level=Chunk.Level.LEAF)

@@ -107,11 +107,6 @@ def normalise(text: str) -> Normalised:
     return Normalised("".join(pieces), len(text), origins)
 
 
-def is_mark(char: str) -> bool:
-    """Whether `char` belongs to the letter before it (also when it is only a Hangul vowel or has no width)."""
-    return _extends(char)
-
-
 def simplified() -> dict[int, str]:
     """Traditional -> simplified, character by character, from the tables of the `opencc` package."""
     return _folds().simplified

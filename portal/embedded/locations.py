@@ -66,12 +66,6 @@ class RedisLocation:
     embedded: bool = False
 
     @property
-    def socket_path(self) -> Path | None:
-        """The Unix socket, or None for a server behind TCP."""
-        parts = urlsplit(self.url)
-        return Path(unquote(parts.path)) if parts.scheme == "unix" else None
-
-    @property
     def password(self) -> str | None:
         password = urlsplit(self.url).password
         return unquote(password) if password else None
@@ -300,11 +294,6 @@ def missing_servers(environment: Mapping[str, str] = os.environ) -> list[str]:
         for variable, (name, file) in wanted.items()
         if not environment.get(variable) and not accepts(run_dir() / file)
     ]
-
-
-def servers_up() -> bool:
-    """Whether every embedded server that is needed answers."""
-    return not missing_servers()
 
 
 def require_servers() -> None:

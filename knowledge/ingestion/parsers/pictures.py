@@ -21,8 +21,6 @@ from knowledge.ingestion.parsers.images import image_header
 from knowledge.ingestion.parsers.pdf.recognised import Recognised
 from portal.kernel.errors import ParseError
 
-# What Pillow's readers raise for bytes that are no picture of their kind.
-_DAMAGED = (OSError, ValueError, SyntaxError, EOFError, TypeError, KeyError, IndexError, ZeroDivisionError)
 FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")
 MAX_FRAMES = 500
 SHOWN_SIDE = 2_000  # pixels of a frame that is kept as a picture of its own because browsers can not show the file

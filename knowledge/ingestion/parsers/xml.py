@@ -24,7 +24,6 @@ class Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 
 
-XmlSyntaxError = etree.XMLSyntaxError
 _ENTITY = re.compile(rb"<\x00?!\x00?E\x00?N\x00?T\x00?I\x00?T\x00?Y")
 _DOCTYPE = re.compile(rb"<\x00?!\x00?D\x00?O\x00?C\x00?T\x00?Y\x00?P\x00?E")
 _BAD_REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,8})|([0-9]{1,10}));")

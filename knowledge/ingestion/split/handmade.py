@@ -7,8 +7,7 @@ lists and paragraphs, by their lines. Offsets of the results point into the give
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 from knowledge.ingestion.blocks import Block, BlockKind
 from knowledge.ingestion.split.atoms import Limits, Measure, atoms_of
@@ -151,8 +150,3 @@ def _all_lines(text: str) -> Iterator[tuple[int, int]]:
 def _heads(text: str, start: int, end: int) -> int:
     rows = lines(text, start, end)
     return 2 if len(rows) > 1 and _RULE.fullmatch(text[slice(*rows[1])]) else 0
-
-
-def renumbered(leaves: Sequence[Leaf]) -> tuple[Leaf, ...]:
-    """The leaves numbered from 0."""
-    return tuple(replace(leaf, ordinal=number) for number, leaf in enumerate(leaves))

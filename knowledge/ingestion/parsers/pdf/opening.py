@@ -11,7 +11,6 @@ import pypdfium2.raw as pdfium
 from knowledge.ingestion.blocks import ParseContext, Source
 from portal.kernel.errors import ParseError
 
-HEADER_REACH = 1024  # bytes within which PDFium looks for the header
 HEADER_SEARCH = 1 << 20
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])|/ObjStm")
 
