@@ -152,9 +152,7 @@ def _empty_base() -> tuple[KnowledgeBase, EmbeddingSpace]:
     person, made = User.objects.get_or_create(username=loading.OWNER)
     if made:
         Membership.objects.create(workspace=workspace, user=person)
-    space, _ = EmbeddingSpace.objects.get_or_create(
-        key=loading.SPACE, defaults={"dimensions": DIMENSIONS, "mean": [0.0] * DIMENSIONS}
-    )
+    space, _ = EmbeddingSpace.objects.get_or_create(key=loading.SPACE, defaults={"dimensions": DIMENSIONS})
     ModelEndpoint.objects.get_or_create(
         name="synthetic", kind="embedding", provider="openai_compatible", model_name="synthetic", space=space
     )

@@ -84,8 +84,7 @@ def _person(share: float) -> str:
 def _bases_and_people(sizes: Sequence[int]) -> list[KnowledgeBase]:
     """A base of each size, an owner of all, and for each share somebody who may see bases that make up the share."""
     workspace = Workspace.objects.create(name="Bench")
-    # The mean is measured once vectors are there.
-    space = EmbeddingSpace.objects.create(key=SPACE, dimensions=DIMENSIONS, mean=None)
+    space = EmbeddingSpace.objects.create(key=SPACE, dimensions=DIMENSIONS)
     endpoint = ModelEndpoint.objects.create(
         name="synthetic", kind="embedding", provider="openai_compatible", model_name="synthetic", space=space
     )
@@ -143,9 +142,6 @@ def _load_documents(synthesis: Synthesis, bases: Sequence[KnowledgeBase], report
     done = document_number = 0
     for place, (base, size) in enumerate(zip(bases, map(_size, bases), strict=True)):
         for batch in _batches(documents_of(synthesis, place, size, document_number)):
-            if space.mean is None:
-                space.mean = np.concatenate([row.vectors for row in batch]).mean(axis=0).tolist()
-                space.save(update_fields=["mean"])
             _copy_batch(base, space, batch, numbers)
             document_number += len(batch)
             done += sum(len(row.leaves) for row in batch)

@@ -243,14 +243,9 @@ def hold_claim(revision_id: int, claim_no: int) -> None:
         raise Conflict("This document is no longer being worked on by this process.", code="claim_lost")
 
 
-def signs(space: EmbeddingSpace, vectors: NDArray[np.float32]) -> NDArray[np.uint8] | None:
-    """The vectors' signs after the space's mean is taken off, packed eight to a byte; None while there is no mean.
-
-    Real embeddings are not centred; without the mean most signs would agree and say nothing.
-    """
-    if space.mean is None:
-        return None
-    return np.packbits(vectors > np.asarray(space.mean, dtype=np.float32), axis=1)
+def signs(vector: NDArray[np.float32]) -> str:
+    """A vector's signs as PostgreSQL writes bits. They say much because the gateway centres vectors."""
+    return "".join(np.where(vector > 0, "1", "0"))
 
 
 def _already_written(revision: Revision, claim_no: int, passages: Sequence[Passage]) -> int:
@@ -348,22 +343,18 @@ def vector_block(
     width = vectors.shape[1]
     if width != space.dimensions:
         raise ValueError(f"vectors of {width} dimensions in a space of {space.dimensions}")
-    packed = signs(space, vectors)
-    size = 0 if packed is None else packed.shape[1]
+    packed = np.packbits(vectors > 0, axis=1)
+    size = packed.shape[1]
     layout: list[tuple[str, str] | tuple[str, str, tuple[int]]] = [("fields", ">i2")]
     for name in ("chunk", "revision", "space"):
         layout += [(f"{name}_size", ">i4"), (name, ">i8")]
     layout += [("halfvec_size", ">i4"), ("width", ">i2"), ("unused", ">i2"), ("halfvec", ">f2", (width,))]
-    layout += [("bits_size", ">i4")]
-    if packed is not None:
-        layout += [("bit_count", ">i4"), ("bits", "u1", (size,))]
+    layout += [("bits_size", ">i4"), ("bit_count", ">i4"), ("bits", "u1", (size,))]
     rows = np.zeros(len(ids), dtype=np.dtype(layout))
     rows["fields"] = 5
     for name in ("chunk", "revision", "space"):
         rows[f"{name}_size"] = 8
     rows["chunk"], rows["revision"], rows["space"] = ids, revisions, space.pk
     rows["halfvec_size"], rows["width"], rows["halfvec"] = 4 + 2 * width, width, vectors
-    rows["bits_size"] = -1 if packed is None else 4 + size
-    if packed is not None:
-        rows["bit_count"], rows["bits"] = width, packed
+    rows["bits_size"], rows["bit_count"], rows["bits"] = 4 + size, width, packed
     return _COPY_SIGNATURE + rows.tobytes() + _COPY_END

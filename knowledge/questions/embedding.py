@@ -86,14 +86,10 @@ def _missing(base_id: int, space_id: int) -> list[tuple[int, str]]:
 
 def write(space: EmbeddingSpace, rows: Sequence[tuple[int, str]], vectors: NDArray[np.float32]) -> int:
     """Store one unit vector for each (question, text): float32 of shape (len(rows), space.dimensions)."""
-    packed = signs(space, vectors)
     written = 0
     with transaction.atomic(), connection.cursor() as cursor:
         for place, (pk, text) in enumerate(rows):
-            bits = None
-            if packed is not None:
-                bits = "".join(map(str, np.unpackbits(packed[place], count=space.dimensions)))
             literal = "[" + ",".join(map(str, vectors[place].tolist())) + "]"
-            cursor.execute(_INSERT, [space.pk, literal, bits, pk, text])
+            cursor.execute(_INSERT, [space.pk, literal, signs(vectors[place]), pk, text])
             written += int(cursor.rowcount)
     return written

@@ -39,7 +39,7 @@ def ranks(scores: Sequence[tuple[int, float]]) -> dict[int, int]:
 
 
 def convex(candidates: Sequence[Candidate], weight: float) -> list[float]:
-    """weight · centred cosine + (1 - weight) · BM25 share for each candidate.
+    """weight · cosine + (1 - weight) · BM25 share for each candidate.
 
     Both are absolute: neither is stretched to the list's own best. A list in which nothing matches well
     (words of another language, a code that means nothing) so has no say, which min–max normalising gives
@@ -48,8 +48,8 @@ def convex(candidates: Sequence[Candidate], weight: float) -> list[float]:
     """
     return [
         (item.words_share or 0.0)
-        if item.centred is None
-        else weight * item.centred + (1 - weight) * (item.words_share or 0.0)
+        if item.cosine is None
+        else weight * item.cosine + (1 - weight) * (item.words_share or 0.0)
         for item in candidates
     ]
 

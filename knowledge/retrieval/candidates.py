@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A leaf that matched. `words` is its BM25 and `words_share` that of the query's best possible; `cosine` the raw
-    one and `centred` after the space's mean is taken off both sides. None: not known. `question`: the question of the
+    """A leaf that matched. `words` is its BM25 and `words_share` that of the query's best possible; `cosine` that
+    of the query's and its own vector. None: not known. `question`: the question of the
     passage that matched, not the leaf (which is then the passage's first)."""
 
     leaf: int
@@ -17,5 +17,4 @@ class Candidate:
     words: float | None = None
     words_share: float | None = None
     cosine: float | None = None
-    centred: float | None = None
     question: int | None = None

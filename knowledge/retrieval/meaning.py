@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from django.utils.translation import gettext_noop
+
 from knowledge.retrieval import vectors
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.permitted import Permitted, SearchedBase
@@ -18,6 +20,10 @@ from portal.kernel.errors import Invalid, TooMany, Unavailable
 from portal.kernel.principal import Principal
 
 logger = logging.getLogger(__name__)
+
+_OTHER_MODEL = gettext_noop(
+    "The documents here have no vectors of the base's embedding model; change the model of the base, or re-index."
+)
 
 # A query in the space of an endpoint's model. Raises `Unavailable` or `Invalid` when the model is away.
 Embed = Callable[[ModelEndpoint, str], Asked]
@@ -58,8 +64,10 @@ def search(asked: Sequence[tuple[Asked, Permitted]], k: int, trace: Trace) -> li
         with trace.step("search by meaning") as detail:
             near = vectors.search(part, question, k, detail)
             detail["candidates"] = len(near)
+            if not near and part.leaves and not vectors.there_are_any(part, question.space):
+                trace.warn("vectors_missing", _OTHER_MODEL)
             found += near
-    return sorted(found, key=lambda item: -(item.centred or 0.0))[: max(k, 1)] if len(asked) > 1 else found
+    return sorted(found, key=lambda item: -(item.cosine or 0.0))[: max(k, 1)] if len(asked) > 1 else found
 
 
 def complete(asked: Sequence[tuple[Asked, Permitted]], candidates: Sequence[Candidate]) -> list[Candidate]:

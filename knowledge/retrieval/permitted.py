@@ -92,7 +92,7 @@ def resolve(principal: Principal, request: RetrievalRequest) -> Permitted:
 
 
 def _with_endpoints(searched: list[SearchedBase]) -> None:
-    """Give each base its embedding endpoint; the few that there are are read once, their spaces' means with them."""
+    """Give each base its embedding endpoint; the few that there are are read once, their spaces with them."""
     ids = {item.base.embedding_id for item in searched}
     endpoints = ModelEndpoint.objects.select_related("space").in_bulk(ids)
     for item in searched:

@@ -12,12 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from django.db import connection
 
 from knowledge.ingestion.store import signs
 from knowledge.models import ChunkQuestion
-from knowledge.retrieval import vectors
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.permitted import Permitted
 from knowledge.retrieval.vectors import Asked
@@ -50,7 +48,6 @@ class _Found:
     words: float | None = None
     share: float | None = None
     cosine: float | None = None
-    centred: float | None = None
 
 
 def search(
@@ -74,7 +71,7 @@ def search(
     for asked, part in spaces:
         for pk, item in _by_meaning(part, asked, k).items():
             known = found.get(pk)
-            found[pk] = replace(known, cosine=item.cosine, centred=item.centred) if known else item
+            found[pk] = replace(known, cosine=item.cosine) if known else item
             near += 1
     detail["by_meaning"] = near
     if by_words:
@@ -160,21 +157,17 @@ def _complete_words(permitted: Permitted, query: Query, found: dict[int, _Found]
 
 
 def _by_meaning(permitted: Permitted, asked: Asked, k: int) -> dict[int, _Found]:
-    literal, mean = asked.literal, vectors.literal_of(vectors.mean_of(asked.space))
     source = (
         "FROM permitted p JOIN knowledge_questionvector v ON v.revision_id = p.revision_id AND v.space_id = %s "
         f"JOIN knowledge_chunkquestion q ON q.id = v.question_id {_LIVE}"
     )
-    packed = signs(asked.space, asked.vector[None, :]) if _is_large(permitted) else None
     params: list[Any] = []
     head = ""
-    if packed is not None:
-        bits = "".join(map(str, np.unpackbits(packed[0], count=asked.space.dimensions)))
+    if _is_large(permitted):
         first = (
-            f"near AS MATERIALIZED (SELECT v.id {source} AND v.bits IS NOT NULL "
-            f"ORDER BY v.bits <~> %s::varbit LIMIT {max(RERANKED, 2 * k)}), "
+            f"near AS MATERIALIZED (SELECT v.id {source} ORDER BY v.bits <~> %s::varbit LIMIT {max(RERANKED, 2 * k)}), "
         )
-        head, params = first, [asked.space.pk, bits]
+        head, params = first, [asked.space.pk, signs(asked.vector)]
         source = (
             "FROM near JOIN knowledge_questionvector v ON v.id = near.id "
             "JOIN knowledge_chunkquestion q ON q.id = v.question_id WHERE v.space_id = %s"
@@ -183,14 +176,10 @@ def _by_meaning(permitted: Permitted, asked: Asked, k: int) -> dict[int, _Found]
         cursor.execute(
             f"WITH {permitted.cte}, {head} nearest AS MATERIALIZED ("  # noqa: S608 (our own text)
             f"SELECT q.id, q.chunk_id, q.base_id, v.halfvec {source} ORDER BY v.halfvec <#> %s::halfvec LIMIT %s) "
-            "SELECT id, chunk_id, base_id, -(halfvec <#> %s::halfvec), -(halfvec <#> %s::halfvec) FROM nearest",
-            [*permitted.params, *params, asked.space.pk, literal, k, literal, mean],
+            "SELECT id, chunk_id, base_id, -(halfvec <#> %s::halfvec) FROM nearest",
+            [*permitted.params, *params, asked.space.pk, asked.literal, k, asked.literal],
         )
-        found = {}
-        for pk, passage, base, cosine, along in cursor.fetchall():
-            raw, centred = vectors.cosines(asked, cosine, along)
-            found[pk] = _Found(passage, base, cosine=raw, centred=centred)
-        return found
+        return {pk: _Found(passage, base, cosine=cosine) for pk, passage, base, cosine in cursor.fetchall()}
 
 
 def _is_large(permitted: Permitted) -> bool:
@@ -208,15 +197,11 @@ def _complete_cosines(asked: Asked, base_ids: set[int], found: dict[int, _Found]
         return found
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT question_id, -(halfvec <#> %s::halfvec), -(halfvec <#> %s::halfvec) "
+            "SELECT question_id, -(halfvec <#> %s::halfvec) "
             "FROM knowledge_questionvector WHERE space_id = %s AND question_id = ANY(%s)",
-            [asked.literal, vectors.literal_of(vectors.mean_of(asked.space)), asked.space.pk, missing],
+            [asked.literal, asked.space.pk, missing],
         )
-        whole = dict(found)
-        for pk, cosine, along in cursor.fetchall():
-            raw, centred = vectors.cosines(asked, cosine, along)
-            whole[pk] = replace(found[pk], cosine=raw, centred=centred)
-        return whole
+        return found | {pk: replace(found[pk], cosine=cosine) for pk, cosine in cursor.fetchall()}
 
 
 def _candidates(found: dict[int, _Found], *, by_words: bool) -> list[Candidate]:
@@ -237,7 +222,6 @@ def _candidates(found: dict[int, _Found], *, by_words: bool) -> list[Candidate]:
             words=item.words if by_words else None,
             words_share=item.share if by_words else None,
             cosine=item.cosine,
-            centred=item.centred,
             question=pk,
         )
         for pk, item in found.items()

@@ -1,6 +1,6 @@
 """What a score is worth: `relevance`, 0 to 1, comparable between queries, modes and bases.
 
-A logistic of each absolute measure: of the centred cosine, and of BM25 as a share of the query's best
+A logistic of each absolute measure: of the cosine, and of BM25 as a share of the query's best
 possible. It says how likely a passage with that measure answers its question; in a blend a passage is
 worth what the better of both says: a code that stands in it word for word is found however its vector
 lies. The constants are fitted per embedding space by `tests/bench/calibrate.py` on questions with an
@@ -29,7 +29,7 @@ class Logistic:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """`words` judges the BM25 share, `meaning` the centred cosine."""
+    """`words` judges the BM25 share, `meaning` the cosine."""
 
     words: Logistic
     meaning: Logistic
@@ -54,9 +54,9 @@ def relevance(candidate: Candidate, mode: Mode, space_key: str | None) -> float:
     """How likely the candidate answers, by what is known of it: without a cosine, by its words alone."""
     known = calibration(space_key)
     by_words = known.words(candidate.words_share or 0.0)
-    by_meaning = known.meaning(candidate.centred or 0.0)
+    by_meaning = known.meaning(candidate.cosine or 0.0)
     if mode == "embedding":
         return by_meaning
-    if mode == "keywords" or candidate.centred is None:
+    if mode == "keywords" or candidate.cosine is None:
         return by_words
     return max(by_words, by_meaning)

@@ -168,7 +168,7 @@ def _candidates(
     if asked.mode != "keywords":
         for item in meaning.search(spaces, asked.pool, trace):
             known = found.get(item.leaf)
-            found[item.leaf] = replace(known, cosine=item.cosine, centred=item.centred) if known else item
+            found[item.leaf] = replace(known, cosine=item.cosine) if known else item
     by_question = _by_question(permitted, asked, query, spaces, trace)
     if asked.mode != "blend":
         return [*found.values(), *by_question]
@@ -198,7 +198,7 @@ def _ranked(asked: Completed, candidates: Sequence[Candidate]) -> list[Ranked]:
     if asked.mode == "keywords":
         order = blend.best_leaves(candidates, [item.words_share or 0.0 for item in candidates])
         return [Ranked(item.candidate, item.candidate.words or 0.0) for item in order]
-    order = blend.best_leaves(candidates, [item.centred or -1.0 for item in candidates])
+    order = blend.best_leaves(candidates, [item.cosine or -1.0 for item in candidates])
     return [Ranked(item.candidate, item.candidate.cosine or 0.0) for item in order]
 
 

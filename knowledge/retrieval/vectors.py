@@ -43,7 +43,7 @@ _DEEPER, _DEEPEST = 2.5, 6.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query in one space: its unit vector, and what the space's centring needs."""
+    """A query in one space, and its unit vector."""
 
     space: EmbeddingSpace
     vector: Vector
@@ -60,8 +60,6 @@ def plan_for(permitted: Permitted, space: EmbeddingSpace, found: Graph | None) -
         return "exact", f"{leaves} permitted leaves: comparing all is quickest"
     if found is not None and found.valid and leaves >= GRAPH_LEAVES and leaves >= GRAPH_SHARE * found.vectors:
         return "hnsw", f"{leaves} of {found.vectors} leaves are permitted: the graph finds enough of them"
-    if space.mean is None:
-        return "exact", f"{leaves} permitted leaves, but the space has no mean vector to take signs from"
     return "binary", f"{leaves} permitted leaves: signs first, then the nearest {reranked(leaves)} exactly"
 
 
@@ -87,10 +85,20 @@ def search(
         if len(near) >= min(k, permitted.leaves):
             return near
         # What is permitted lies far from the query: the scan of the graph ended before it had met enough of it.
-        plan = "exact" if asked.space.mean is None else "binary"
+        plan = "binary"
         detail |= {"plan": plan, "why": f"the graph gave only {len(near)} permitted leaves"}
-    rows = _exact(permitted, asked, k) if plan == "exact" else _binary(permitted, asked, k)
-    return _candidates(rows, asked)
+    return _exact(permitted, asked, k) if plan == "exact" else _binary(permitted, asked, k)
+
+
+def there_are_any(permitted: Permitted, space: EmbeddingSpace) -> bool:
+    """Whether any permitted leaf has a vector in a space."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH {permitted.lookup} SELECT EXISTS (SELECT FROM permitted p "  # noqa: S608 (our own text)
+            "JOIN knowledge_chunkvector v ON v.revision_id = p.revision_id AND v.space_id = %s)",
+            [*permitted.params, space.pk],
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def complete(asked: Asked, candidates: Sequence[Candidate], base_ids: set[int]) -> list[Candidate]:
@@ -100,15 +108,12 @@ def complete(asked: Asked, candidates: Sequence[Candidate], base_ids: set[int]) 
         return list(candidates)
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT v.chunk_id, -(v.halfvec <#> %s::halfvec), -(v.halfvec <#> %s::halfvec) "
+            "SELECT v.chunk_id, -(v.halfvec <#> %s::halfvec) "
             "FROM knowledge_chunkvector v WHERE v.space_id = %s AND v.chunk_id = ANY(%s)",
-            [asked.literal, literal_of(mean_of(asked.space)), asked.space.pk, missing],
+            [asked.literal, asked.space.pk, missing],
         )
-        found = {pk: cosines(asked, cosine, along) for pk, cosine, along in cursor.fetchall()}
-    return [
-        replace(item, cosine=found[item.leaf][0], centred=found[item.leaf][1]) if item.leaf in found else item
-        for item in candidates
-    ]
+        found = dict(cursor.fetchall())
+    return [replace(item, cosine=found[item.leaf]) if item.leaf in found else item for item in candidates]
 
 
 # -- the three plans --------------------------------------------------------------------------------
@@ -118,15 +123,12 @@ def complete(asked: Asked, candidates: Sequence[Candidate], base_ids: set[int]) 
 _FROM = f"""FROM permitted p CROSS JOIN LATERAL (
    SELECT {{columns}} FROM knowledge_chunkvector v WHERE v.revision_id = p.revision_id AND v.space_id = %s OFFSET 0) v
  WHERE v.chunk_id NOT IN ({DISABLED_LEAVES})"""  # noqa: S608 (our own text)
-_SELECT = """SELECT n.chunk_id, c.parent_id, n.base_id, n.cosine, -(v.halfvec <#> %s::halfvec)
+_SELECT = """SELECT n.chunk_id, c.parent_id, n.base_id, n.cosine
   FROM nearest n JOIN knowledge_chunk c ON c.id = n.chunk_id
-  JOIN knowledge_chunkvector v ON v.chunk_id = n.chunk_id AND v.space_id = %s
  ORDER BY n.cosine DESC, n.chunk_id LIMIT %s"""
 
-Row = tuple[int, int, int, float, float]
 
-
-def _exact(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
+def _exact(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
     sql = f"""
         WITH {permitted.cte}, nearest AS MATERIALIZED (
           SELECT v.chunk_id, p.base_id, -(v.halfvec <#> %s::halfvec) AS cosine
@@ -134,25 +136,22 @@ def _exact(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
            ORDER BY v.halfvec <#> %s::halfvec LIMIT %s
         ) {_SELECT}"""
     params = [asked.literal, asked.space.pk, asked.literal, k]
-    return _run(sql, [*permitted.params, *params, *_tail(asked, k)])
+    return _run(sql, [*permitted.params, *params, k])
 
 
-def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Row]:
+def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
     pool = max(reranked(permitted.leaves), 2 * k)
     sql = f"""
         WITH {permitted.cte}, near AS MATERIALIZED (
-          SELECT v.chunk_id, p.base_id {_FROM.format(columns="v.chunk_id, v.bits")} AND v.bits IS NOT NULL
+          SELECT v.chunk_id, p.base_id {_FROM.format(columns="v.chunk_id, v.bits")}
            ORDER BY v.bits <~> %s::varbit LIMIT %s
         ), nearest AS MATERIALIZED (
           SELECT f.chunk_id, f.base_id, -(v.halfvec <#> %s::halfvec) AS cosine
             FROM near f JOIN knowledge_chunkvector v ON v.chunk_id = f.chunk_id AND v.space_id = %s
            ORDER BY v.halfvec <#> %s::halfvec LIMIT %s
         ) {_SELECT}"""  # noqa: S608 (our own text; every value is bound)
-    packed = signs(asked.space, asked.vector[None, :])
-    assert packed is not None
-    bits = "".join(map(str, np.unpackbits(packed[0], count=asked.space.dimensions)))
-    params = [asked.space.pk, bits, pool, asked.literal, asked.space.pk, asked.literal, k]
-    return _run(sql, [*permitted.params, *params, *_tail(asked, k)])
+    params = [asked.space.pk, signs(asked.vector), pool, asked.literal, asked.space.pk, asked.literal, k]
+    return _run(sql, [*permitted.params, *params, k])
 
 
 def _by_graph(permitted: Permitted, asked: Asked, k: int, share: float) -> list[Candidate]:
@@ -171,44 +170,16 @@ def _by_graph(permitted: Permitted, asked: Asked, k: int, share: float) -> list[
             f"SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {_EF_SEARCH}; "
             "SET LOCAL enable_sort = off; SET LOCAL enable_hashjoin = on"
         )
-        rows = _run(sql, [*permitted.params, asked.literal, asked.literal, depth, *_tail(asked, k)])
-    return _candidates(rows, asked)
+        return _run(sql, [*permitted.params, asked.literal, asked.literal, depth, k])
 
 
-def _tail(asked: Asked, k: int) -> list[Any]:
-    return [literal_of(mean_of(asked.space)), asked.space.pk, k]
-
-
-def _run(sql: str, params: Sequence[Any]) -> list[Row]:
+def _run(sql: str, params: Sequence[Any]) -> list[Candidate]:
     with connection.cursor() as cursor:
         cursor.execute(sql, params)
-        return list(cursor.fetchall())
-
-
-def _candidates(rows: Sequence[Row], asked: Asked) -> list[Candidate]:
-    found = []
-    for leaf, passage, base, cosine, along in rows:
-        raw, centred = cosines(asked, cosine, along)
-        found.append(Candidate(leaf, passage, base, cosine=raw, centred=centred))
-    return found
-
-
-def cosines(asked: Asked, cosine: float, along: float) -> tuple[float, float]:
-    """The raw cosine, and that of query and leaf after the mean m is taken off both (`along` is leaf·m).
-
-    For unit q and d: (q - m)(d - m) = qd - qm - dm + mm, and |d - m|² = 1 - 2dm + mm.
-    """
-    mean = mean_of(asked.space)
-    own, square = float(asked.vector @ mean), float(mean @ mean)
-    length = ((1 - 2 * own + square) * max(1 - 2 * along + square, 1e-9)) ** 0.5
-    centred = (cosine - own - along + square) / length
-    return float(cosine), float(np.clip(centred, -1.0, 1.0))
-
-
-def mean_of(space: EmbeddingSpace) -> Vector:
-    if space.mean is None:
-        return np.zeros(space.dimensions, dtype=np.float32)
-    return np.asarray(space.mean, dtype=np.float32)
+        return [
+            Candidate(leaf, passage, base, cosine=float(min(max(cosine, -1.0), 1.0)))
+            for leaf, passage, base, cosine in cursor.fetchall()
+        ]
 
 
 def literal_of(vector: Vector) -> str:

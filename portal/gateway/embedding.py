@@ -70,7 +70,7 @@ def counter_for(endpoint: ModelEndpoint) -> TokenCounter:
 
 
 def space_of(endpoint: ModelEndpoint) -> EmbeddingSpace:
-    """The space of the endpoint's vectors; made, and its mean measured, at first use.
+    """The space of the endpoint's vectors; made, and its centring measured, at first use.
 
     An endpoint whose model or host was changed gets another space. Raises what the model raises.
     """
@@ -156,10 +156,11 @@ def local_address() -> str:
 
 def _is_of(space: EmbeddingSpace, endpoint: ModelEndpoint) -> bool:
     """Whether the endpoint as it is now fills this space, centred as it is done now."""
-    return space.key.startswith(f"{_identity(endpoint)}@") and space.key.endswith(f"+{centring.VERSION}")
+    return space.key.startswith(f"{identity_of(endpoint)}@") and space.key.endswith(f"+{centring.VERSION}")
 
 
-def _identity(endpoint: ModelEndpoint) -> str:
+def identity_of(endpoint: ModelEndpoint) -> str:
+    """What an endpoint's vectors are told apart by, but for their width: provider, host and path, model."""
     parts = urlsplit(endpoint.base_url)
     place = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
     identity = f"{endpoint.provider}:{place}/{endpoint.model_name}"
@@ -178,10 +179,10 @@ def _local_space() -> EmbeddingSpace:
 def _measured_space(endpoint: ModelEndpoint) -> EmbeddingSpace:
     """Ask the model once: the answer gives the width and the centring."""
     provider_of(endpoint)  # a provider without embeddings says so before anybody is asked
-    vectors = ProviderEmbedder(endpoint, space=_identity(endpoint), dimensions=0).embed_passages(CHINESE + ENGLISH)
+    vectors = ProviderEmbedder(endpoint, space=identity_of(endpoint), dimensions=0).embed_passages(CHINESE + ENGLISH)
     found = centring.measure(vectors[: len(CHINESE)], vectors[len(CHINESE) :])
     space, _ = EmbeddingSpace.objects.get_or_create(
-        key=f"{_identity(endpoint)}@{vectors.shape[1]}+{centring.VERSION}", defaults=_described(found)
+        key=f"{identity_of(endpoint)}@{vectors.shape[1]}+{centring.VERSION}", defaults=_described(found)
     )
     return space
 
@@ -190,7 +191,6 @@ def _described(found: Centring) -> dict[str, Any]:
     width = len(found.mean)
     return {
         "dimensions": width,
-        "mean": [0.0] * width,
         "offset": found.mean.tolist(),
         "axis": None if found.axis is None else found.axis.tolist(),
     }

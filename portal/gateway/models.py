@@ -16,13 +16,11 @@ from portal.kernel.models import PublicId, Workspace
 class EmbeddingSpace(models.Model):
     """What makes vectors comparable: model, weights and centring (`key`), and their width.
 
-    The gateway takes `offset` and `axis` off the model's vectors (`portal.gateway.centring`). `mean` is the mean of
-    the vectors as they are kept, nothing after that: signs are taken around it.
+    The gateway takes `offset` and `axis` off the model's vectors (`portal.gateway.centring`).
     """
 
     key = models.CharField(_("key"), max_length=200, unique=True)
     dimensions = models.PositiveIntegerField(_("dimensions"))
-    mean = ArrayField(models.FloatField(), null=True, editable=False)
     offset = ArrayField(models.FloatField(), null=True, editable=False)
     axis = ArrayField(models.FloatField(), null=True, editable=False)
 

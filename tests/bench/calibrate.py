@@ -37,7 +37,7 @@ from knowledge.retrieval.trace import Trace
 
 Matrix = NDArray[np.float64]
 RIDGE = 1e-3
-# The measures of an example: centred cosine, BM25 share.
+# The measures of an example: cosine, BM25 share.
 COSINE, WORDS = 0, 1
 
 
@@ -70,7 +70,7 @@ def examples(chosen: EvaluationSet, others: list[EvaluationSet], mode: Mode, que
             return Example(chosen.name, 0.0, 0.0, False, relevant is not None)
         first = ranked[0].candidate
         answers = relevant is not None and documents[first.passage] in relevant
-        return Example(chosen.name, first.centred or 0.0, first.words_share or 0.0, answers, relevant is not None)
+        return Example(chosen.name, first.cosine or 0.0, first.words_share or 0.0, answers, relevant is not None)
 
     own = [best(row["text"], chosen.judged[row["id"]]) for row in spread(chosen.queries, questions)]
     foreign = [other for other in others if family(other.name) != family(chosen.name)]

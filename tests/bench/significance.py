@@ -78,7 +78,7 @@ def scored(one: Ingested) -> Scored:
         everything = [True] * len(candidates)
         ndcg = partial(_ndcg, one, documents, row["id"], candidates)
         words = ndcg([item.words_share or 0.0 for item in candidates], [bool(item.words_share) for item in candidates])
-        meaning = ndcg([item.centred or -1.0 for item in candidates], [item.centred is not None for item in candidates])
+        meaning = ndcg([item.cosine or -1.0 for item in candidates], [item.cosine is not None for item in candidates])
         blends = [ndcg(blend.fuse(candidates, weight, "convex"), everything) for weight in WEIGHTS]
         rows.append((query_kind(row["text"]), words, meaning, blends))
     return Scored(

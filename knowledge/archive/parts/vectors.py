@@ -25,7 +25,7 @@ LEFT_OUT = {
     "chunk": "named by its place",
     "revision": "named by its place",
     "space": "in the manifest",
-    "bits": "the signs follow from the vector and the space's mean",
+    "bits": "the signs follow from the vector",
     "halfvec": "as `vector`",
 }
 _BATCH = 1_000

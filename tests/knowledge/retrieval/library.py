@@ -156,10 +156,8 @@ def make_library() -> Library:
     return library
 
 
-def make_space(key: str = "test-space", dimensions: int = 8, mean: Sequence[float] | None = None) -> EmbeddingSpace:
-    return EmbeddingSpace.objects.create(
-        key=key, dimensions=dimensions, mean=list(mean) if mean is not None else [0.0] * dimensions
-    )
+def make_space(key: str = "test-space", dimensions: int = 8) -> EmbeddingSpace:
+    return EmbeddingSpace.objects.create(key=key, dimensions=dimensions)
 
 
 def make_endpoint(space: EmbeddingSpace, name: str = "test") -> ModelEndpoint:

@@ -7,9 +7,7 @@ from knowledge.retrieval.candidates import Candidate
 
 
 def candidate(leaf: int, words: float, near: float | None, passage: int | None = None) -> Candidate:
-    return Candidate(
-        leaf, passage or leaf, 1, words=words * 10, words_share=words, cosine=near and 0.8 + near / 5, centred=near
-    )
+    return Candidate(leaf, passage or leaf, 1, words=words * 10, words_share=words, cosine=near)
 
 
 def test_the_weight_is_the_share_of_meaning() -> None:

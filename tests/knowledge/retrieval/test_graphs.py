@@ -36,7 +36,7 @@ def filled(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> tuple[Lib
     monkeypatch.setattr(graphs, "BUILD_AT", 200)
     monkeypatch.setattr(graphs, "DROP_BELOW", 100)
     library = make_library()
-    space = make_space(dimensions=WIDTH, mean=clustered(500, 7).mean(axis=0).tolist())
+    space = make_space(dimensions=WIDTH)
     base = library.base("Manual")
     library.document(base, "a", *[f"text {n}" for n in range(300)], space=space, vectors=clustered(300, 11))
     return library, space
