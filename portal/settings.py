@@ -111,6 +111,7 @@ ARCHWAY: dict[str, Any] = {
     "SLICE_SECONDS": 5.0,
     "PARSE_MEMORY_MB": _number("ARCHWAY_PARSE_MEMORY_MB", 1200),
     "PARSE_SECONDS": _number("ARCHWAY_PARSE_SECONDS", 300),
+    "PARSE_FILES": _number("ARCHWAY_PARSE_FILES", 100),
     # Pictures that are kept of one document.
     "MAX_PICTURES": _number("ARCHWAY_MAX_PICTURES", 500),
     "MAX_PICTURE_BYTES": _number("ARCHWAY_MAX_PICTURES_MB", 64) * 1024 * 1024,

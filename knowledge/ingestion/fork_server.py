@@ -3,9 +3,10 @@
 It speaks over one socket of whole JSON messages (SOCK_SEQPACKET). It announces `{"ready": n}` when job
 n has a folder and a process, and hands over the socket of that process with it: the owner sends the
 request and the result pipe straight there, so that nobody but the reader must wake up before it reads.
-Afterwards `{"job": n, "stop": bool}` says that job n is done with, and whether its process is to be
-killed; only then the next process is made, so that it takes no time from the reader. The end of a process is told as
-`{"ended": n, "status", "rss_kb", "complaint"}`. The server ends when its owner does, whatever way that happens.
+Afterwards, which may be some files later, `{"job": n, "stop": bool}` says that the process of job n is
+done with, and whether it is to be killed; only then the next process is made, so that it takes no time
+from the reader. The end of a process is told as `{"ended": n, "status", "rss_kb", "complaint"}`. The
+server ends when its owner does, whatever way that happens.
 """
 
 from __future__ import annotations
@@ -105,9 +106,6 @@ class _Server:
         self._number += 1
         folder = self._scratch / str(self._number)
         folder.mkdir(mode=0o700)
-        (folder / parse_child.SOURCE).touch(
-            mode=0o600
-        )  # making a file takes longer than filling it: not the owner's time
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE)
         with (folder / "stderr").open("wb") as errors:

@@ -1,12 +1,14 @@
-"""The process that reads one file: sets its limits, parses, writes frames, ends."""
+"""The process that reads a file: sets its limits, parses, writes frames, ends; or waits for more of the same group."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import tempfile
@@ -27,6 +29,8 @@ from portal.kernel.errors import ParseError
 
 PROGRESS_EVERY = 0.2  # seconds
 STDERR = 2
+IDLE_SECONDS = 30.0  # that a process waits for another file of its group
+MOST_KB = 256 * 1024  # of memory that a file may have taken in a process that reads another one
 REQUEST = 256 * 1024  # bytes of a request at most
 SOURCE = "source"  # name of the copy of the file to read, inside the job's folder
 RECOGNISED = "recognised"  # and of what text recognition found in it, where there is such
@@ -34,10 +38,11 @@ OUT_OF_MEMORY = json_frame(ERROR, {"code": "out_of_memory"})
 
 
 def wait_and_run(control: socket.socket, folder: Path, readable: list[landlock.Opened], baseline: int) -> None:
-    """Wait for the request, parse `source` in `folder`, write the result to the pipe that came along.
+    """Wait for a request, parse `source` in `folder`, write the result to the pipe that came along.
 
     Does not return. `baseline` is the address space in bytes that the process has before it reads
-    anything. All that does not depend on the request is done while waiting costs nobody time.
+    anything. All that does not depend on the request is done while waiting costs nobody time. After a file
+    that was read well, and as long as its request allows, it waits for the next one.
     """
     try:
         die_with_parent(signal.SIGKILL)
@@ -47,14 +52,33 @@ def wait_and_run(control: socket.socket, folder: Path, readable: list[landlock.O
         refuse_processes()
         if not select.select([control], [], [], 0)[0]:
             touch(folder)
-        message, descriptors, _, _ = socket.recv_fds(control, REQUEST, 1)
-        control.close()
-        if message:
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        wait: float | None = None  # until the first file came
+        while select.select([control], [], [], wait)[0]:
+            message, descriptors, _, _ = socket.recv_fds(control, REQUEST, 1)
+            if not message:
+                break
             request = json.loads(message)
-            _limit(request["limits"], baseline)
-            _parse(request, folder / SOURCE, descriptors[0])
+            stays = request["stay_seconds"]
+            if not stays:
+                control.close()
+            _limit(request["limits"], baseline, 0 if wait is None else math.ceil(time.process_time()), stays)
+            read = _parse(request, folder / SOURCE, descriptors[0])
+            os.close(descriptors[0])
+            if not (stays and read) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > memory + MOST_KB:
+                break
+            _tidy(folder)
+            wait = IDLE_SECONDS
     finally:
         os._exit(0)
+
+
+def _tidy(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name not in (SOURCE, "stderr"):  # the source is replaced by the next one
+            path.unlink(missing_ok=True)
 
 
 def load(name: str) -> Parser:
@@ -64,7 +88,8 @@ def load(name: str) -> Parser:
     return parser
 
 
-def _parse(request: dict[str, Any], path: Path, out: int) -> None:
+def _parse(request: dict[str, Any], path: Path, out: int) -> bool:
+    """Whether the file was read."""
     try:
         parser = load(request["parser"])
         context = ParseContext(**request["context"], progress=_reporter(out))
@@ -72,6 +97,7 @@ def _parse(request: dict[str, Any], path: Path, out: int) -> None:
         source = Source(path, request["name"], request["mime"], recognised if recognised.exists() else None)
         for part in document_frames(finished(parser(source, context), context)):
             _write(out, part)
+        return True
     except MemoryError:
         _write(out, OUT_OF_MEMORY)
     except ParseError as error:
@@ -82,6 +108,7 @@ def _parse(request: dict[str, Any], path: Path, out: int) -> None:
         _write(out, json_frame(ERROR, {"code": "nested_too_deep", "message": message, "params": {}}))
     except Exception as error:  # noqa: BLE001 - outermost edge: the parent logs it and tells people `parser_crashed`
         _write(out, json_frame(ERROR, {"code": "parser_crashed", "detail": _where(error)}))
+    return False
 
 
 def _reporter(out: int) -> Callable[[int, int], None]:
@@ -114,10 +141,14 @@ def _close_all_but(kept: int) -> None:
     os.closerange(kept + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def _limit(limits: dict[str, int], baseline: int) -> None:
+def _limit(limits: dict[str, int], baseline: int, used: int, stay_seconds: float) -> None:
+    """`used` are the seconds that files before this one took, `stay_seconds` what they may take in all.
+
+    The hard limit can not be raised again, so it has room for them from the beginning.
+    """
     cpu = limits["cpu_seconds"]
     _at_most(resource.RLIMIT_AS, baseline + limits["memory_mb"] * 1024 * 1024)
-    _at_most(resource.RLIMIT_CPU, cpu, cpu + 1)
+    _at_most(resource.RLIMIT_CPU, used + cpu, cpu + 1 + math.ceil(stay_seconds))
     _at_most(resource.RLIMIT_NOFILE, limits["open_files"])
     _at_most(resource.RLIMIT_FSIZE, limits["file_mb"] * 1024 * 1024)
     _at_most(resource.RLIMIT_CORE, 0)

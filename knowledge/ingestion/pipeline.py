@@ -33,7 +33,7 @@ from knowledge.ingestion.split import tidy
 from knowledge.ingestion.transformations import parse_and_split, rules_of
 from knowledge.lifecycle import Claim
 from knowledge.metadata import stated
-from knowledge.models import Chunk, Revision
+from knowledge.models import Chunk, Origin, Revision
 from knowledge.questions import of_file
 from portal.gateway.accounting import Caller
 from portal.gateway.embedding import counter_for, embedder_for, space_of
@@ -280,7 +280,7 @@ def _read(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
     with storage.local_copy(revision.file) as path:
         return read_file(
             replace(source, path=path),
-            _options(revision),
+            replace(_options(revision), group=_group(revision)),
             progress=lambda done, total: turn.progress(done, total, "page"),
             pause=pause,
             kept=KeptTexts(revision),
@@ -292,7 +292,12 @@ def _options(revision: Revision) -> ReadOptions:
     seconds = limits["PARSE_SECONDS"]
     return ReadOptions(
         recognition=base_settings.read(revision.config).pictures.recognition,
-        parsing=SandboxLimits(memory_mb=limits["PARSE_MEMORY_MB"], cpu_seconds=seconds, wall_seconds=seconds),
+        parsing=SandboxLimits(
+            memory_mb=limits["PARSE_MEMORY_MB"],
+            cpu_seconds=seconds,
+            wall_seconds=seconds,
+            files=limits["PARSE_FILES"],
+        ),
         ocr=OcrLimits(
             memory_mb=limits["OCR_MEMORY_MB"],
             page_seconds=limits["OCR_PAGE_SECONDS"],
@@ -304,6 +309,13 @@ def _options(revision: Revision) -> ReadOptions:
         ),
         context=ParseContext(max_images=limits["MAX_PICTURES"], max_image_bytes=limits["MAX_PICTURE_BYTES"]),
     )
+
+
+def _group(revision: Revision) -> str | None:
+    """Whose files may share a reader process: one person's in one base. Pages of the web share none."""
+    if revision.created_by_id is None or Origin.objects.filter(document=revision.document_id).exists():
+        return None
+    return f"{revision.base_id} {revision.created_by_id}"
 
 
 def _place_images(turn: Slice, revision: Revision, document: ParsedDocument, images: list[dict[str, Any]]) -> None:

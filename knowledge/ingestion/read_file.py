@@ -41,6 +41,7 @@ class ReadOptions:
     ocr: OcrLimits = field(default_factory=OcrLimits)
     converting: ConvertLimits = field(default_factory=ConvertLimits)
     context: ParseContext = field(default_factory=ParseContext)
+    group: str | None = None  # whose files one process may read, one after the other (`parse_file`)
 
     @property
     def recognises(self) -> bool:
@@ -78,13 +79,13 @@ def _read(
 ) -> ParsedDocument:
     context = replace(options.context, ocr=options.recognises)
     try:
-        document = parse_file(source, options.parsing, progress, should_stop, context=context)
+        document = parse_file(source, options.parsing, progress, should_stop, context=context, group=options.group)
     except ParseError as error:
         raise _advised(error, source, options) from error
     course = Course(progress, pause, should_stop)
     if document.unread:
         with recognised_pages(source, document.unread, kept, options.ocr, context, course) as known:
-            document = parse_file(known, options.parsing, None, should_stop, context=context)
+            document = parse_file(known, options.parsing, None, should_stop, context=context, group=options.group)
     if options.recognises and options.recognition == "all" and not source.mime.startswith("image/"):
         document = with_picture_texts(document, kept, options.ocr, context, course)
     if not has_text(document):

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import json
-import logging
 import os
 import select
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -24,37 +23,37 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from knowledge.ingestion import frames
-from knowledge.ingestion.blocks import Image, ParseContext, ParsedDocument, Source
+from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
 from knowledge.ingestion.parse_child import RECOGNISED, REQUEST, SOURCE
 from knowledge.ingestion.parsers import file_type
+from knowledge.ingestion.reader_job import CRASHED, PIPE_BYTES, ReaderJob, death
 from knowledge.ingestion.scratch import make_folder
 from portal.kernel.errors import ParseError
 
-log = logging.getLogger(__name__)
-
-PIPE_BYTES = 1024 * 1024
-POLL = 0.1  # seconds between looks at the clock and at `should_stop`
-STILL = 1.0  # seconds without a word of the reader after which its last progress is told again, as a sign of life
 START_SECONDS = 60
 STOP_SECONDS = 10
+LIFE_SECONDS = 10.0  # of reading, after which a process takes no further file
+SENDFILE_BYTES = 1 << 30
+# With these a file may have failed because of what files before it left in the process.
+_LEFT_BEHIND = frozenset({"out_of_memory", "parser_crashed"})
 F_SETPIPE_SZ = 1031
+FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 BOOTSTRAP = (
     "import sys, json; sys.path[:] = json.loads(sys.argv.pop(1)); from knowledge.ingestion.fork_server import main; "
 )
 BOOTSTRAP += "main(int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:])"
 
-OUT_OF_MEMORY = "Reading this file needs more memory than is allowed."
-TOO_SLOW = "Reading this file takes longer than is allowed."
-CRASHED = "The reader of this file type failed on this file."
-
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What one file may use. Memory is address space beyond what the loaded reader has itself."""
+    """What one file may use. Memory is address space beyond what the loaded reader has itself.
+
+    `files` is how many files of one group a process may read, one after the other.
+    """
 
     memory_mb: int = 1200
     cpu_seconds: int = 600
@@ -62,6 +61,7 @@ class SandboxLimits:
     open_files: int = 128
     file_mb: int = 1024
     result_mb: int = 1024
+    files: int = 100
 
 
 def parse_file(
@@ -72,8 +72,12 @@ def parse_file(
     *,
     context: ParseContext | None = None,
     parser: str | None = None,
+    group: str | None = None,
 ) -> ParsedDocument:
     """Parse a file in a child process.
+
+    A process reads one file, or several of the same `group`: files that one person brought into one base
+    (decision 0118).
 
     `on_progress(done, total)` is called at most every 0.2 s, and after its first time at least every 1.1 s;
     `should_stop()` is asked every 0.1 s.
@@ -85,7 +89,7 @@ def parse_file(
     module = name.partition(":")[0] if parser else ""
     server = _take(module)
     try:
-        document = server.parse(source, name, limits, context or ParseContext(), on_progress, should_stop)
+        document = server.parse(source, name, limits, context or ParseContext(), on_progress, should_stop, group)
     except BaseException:
         if server.usable:
             _give_back(server, module)
@@ -132,6 +136,30 @@ def _give_back(server: _ForkServer, module: str = "") -> None:
     _idle.setdefault((os.getpid(), module), []).append(server)
 
 
+@dataclass(slots=True)
+class _Reader:
+    """A process that waits for a file: the number of its folder, its socket, and a descriptor of the folder.
+
+    `group` and `limits` are those of the files that it read already.
+    """
+
+    number: int
+    control: socket.socket
+    folder: int
+    group: str | None = None
+    limits: SandboxLimits | None = None
+    files: int = 0
+    seconds: float = 0.0
+
+    def close(self) -> None:
+        self.control.close()
+        os.close(self.folder)
+
+
+class _Gone(Exception):
+    """The process ended while it waited, or put something else where its file should lie."""
+
+
 class _ForkServer:
     """One fork server process, seen from its owner."""
 
@@ -159,7 +187,8 @@ class _ForkServer:
             )
         self._finalizer = weakref.finalize(self, _end, os.getpid(), self._control, self._process, folder, lock)
         self.active: list[str] = []
-        self._ready: deque[tuple[int, socket.socket]] = deque()  # waiting processes by the number of their job
+        self._ready: deque[_Reader] = deque()
+        self._staying: _Reader | None = None  # has read files of a group and waits for more of them
         self._ended: dict[int, dict[str, Any]] = {}
         self._running = 0  # a job whose result is here but whose end is not yet reported
         self._await(lambda: bool(self._ready), START_SECONDS)
@@ -169,8 +198,11 @@ class _ForkServer:
 
     def close(self) -> None:
         self.usable = False
+        if self._staying is not None:
+            self._staying.close()
+            self._staying = None
         while self._ready:
-            self._ready.pop()[1].close()
+            self._ready.pop().close()
         self._finalizer()
 
     def parse(
@@ -181,82 +213,117 @@ class _ForkServer:
         context: ParseContext,
         on_progress: Callable[[int, int], None] | None,
         should_stop: Callable[[], bool] | None,
+        group: str | None,
     ) -> ParsedDocument:
+        # Landlock keeps each process in its own folder; without it none may stay beside another.
+        keeps = group is not None and limits.files > 1 and "landlock" in self.active
         request = {
             "parser": parser,
             "name": source.name,
             "mime": source.mime,
             "limits": dataclasses.asdict(limits),
+            "stay_seconds": LIFE_SECONDS if keeps else 0,
             "context": {
                 field.name: getattr(context, field.name)
                 for field in dataclasses.fields(context)
                 if field.name != "progress"
             },
         }
+
+        def read(group: str | None) -> tuple[ParsedDocument | ParseError, bool]:
+            job = partial(ReaderJob, limits.wall_seconds, limits.result_mb, on_progress, should_stop)
+            return self._read(source, json.dumps(request).encode(), limits, group, job)
+
+        outcome, again = read(group if keeps else None)
+        if again:
+            outcome, _ = read(None)
+        if isinstance(outcome, ParseError):
+            raise outcome
+        return outcome
+
+    def _read(
+        self,
+        source: Source,
+        request: bytes,
+        limits: SandboxLimits,
+        group: str | None,
+        listen: Callable[[int], ReaderJob],
+    ) -> tuple[ParsedDocument | ParseError, bool]:
+        """What became of a file, and whether files before it may be why it was not read."""
         ours, theirs = os.pipe()
         try:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(ours, F_SETPIPE_SZ, PIPE_BYTES)
             try:
-                number = self._begin(source, json.dumps(request).encode(), theirs)
+                reader = self._begin(source, request, theirs, group, limits)
             finally:
                 os.close(theirs)
-            job = _Job(ours, limits, on_progress, should_stop)
+            began = time.monotonic()
+            job = listen(ours)
             try:
                 verdict = job.listen()
             except BaseException:
                 self.usable = False  # a callback gave up in the middle; the child ends with its server
+                reader.close()
                 raise
         finally:
             os.close(ours)
-        self._running = number
+        reader.files += 1
+        took = time.monotonic() - began
+        reader.seconds += took
+        if (
+            group is not None
+            and job.document is not None
+            and reader.files < limits.files
+            and reader.seconds < LIFE_SECONDS
+        ):
+            reader.group, reader.limits = group, limits
+            self._staying = reader
+            return job.document, False
         # Whatever it would still do after its result, nobody wants it.
-        self._send({"job": number, "stop": verdict is not None or job.finished})
-        if verdict is not None:
-            raise verdict
-        if job.error is not None:
-            raise job.error
-        if job.document is not None:
-            return job.document
-        raise self._death(job)
+        self._dismiss(reader, stop=verdict is not None or job.finished)
+        outcome = verdict or job.error or job.document
+        ended = outcome is None
+        if outcome is None:
+            outcome = death(self._end_of(reader.number), limits.memory_mb * 1024)
+        perhaps = ended or (job.error is not None and job.error.code in _LEFT_BEHIND)
+        return outcome, perhaps and reader.files > 1 and took < limits.cpu_seconds
 
-    def _begin(self, source: Source, request: bytes, out: int) -> int:
-        """Give the file and the request to a waiting process; returns the number of its job."""
-        # Landlock keeps each process in its own folder; without it the last one must be gone first.
+    def _begin(self, source: Source, request: bytes, out: int, group: str | None, limits: SandboxLimits) -> _Reader:
+        """Give the file and the request to a waiting process."""
+        while True:
+            reader = self._chosen(group, limits)
+            try:
+                _hand_over(source.path, reader.folder, SOURCE)
+                if source.recognised is not None:
+                    _hand_over(source.recognised, reader.folder, RECOGNISED)
+                socket.send_fds(reader.control, [request], [out])
+                return reader
+            except (_Gone, ConnectionError):  # another takes its place
+                self._dismiss(reader, stop=True)
+            except BaseException:
+                self._dismiss(reader, stop=True)
+                raise
+
+    def _chosen(self, group: str | None, limits: SandboxLimits) -> _Reader:
+        """The process that stayed for this group, or one that has read nothing yet."""
+        staying = self._staying
+        if staying is not None and group is not None:
+            self._staying = None
+            if (staying.group, staying.limits) == (group, limits):
+                return staying
+            self._dismiss(staying, stop=True)
         if self._running and "landlock" not in self.active:
             self._end_of(self._running)
         self._ended.clear()
-        while True:
-            self._await(lambda: bool(self._ready), START_SECONDS)
-            number, child = self._ready[0]
-            try:
-                shutil.copyfile(source.path, self._scratch / str(number) / SOURCE)
-                if source.recognised is not None:
-                    shutil.copyfile(source.recognised, self._scratch / str(number) / RECOGNISED)
-            except OSError as error:
-                if (self._scratch / str(number)).is_dir():
-                    raise ParseError("The stored file can not be opened.", code="file_missing") from error
-            with child:
-                self._ready.popleft()
-                with contextlib.suppress(OSError):  # killed while it waited: another takes its place
-                    socket.send_fds(child, [request], [out])
-                    return number
+        self._await(lambda: bool(self._ready), START_SECONDS)
+        return self._ready.popleft()
 
-    def _death(self, job: _Job) -> ParseError:
-        """What the end of the process without a result means."""
-        ended = self._end_of(self._running)
-        status = int(ended.get("status", -1))
-        number = os.WTERMSIG(status) if status >= 0 and os.WIFSIGNALED(status) else 0
-        complaint = str(ended.get("complaint", ""))
-        out_of_memory = any(word in complaint for word in ("memory allocation", "MemoryError", "bad_alloc"))
-        if number in (signal.SIGXCPU, signal.SIGKILL) and not out_of_memory:
-            # Beyond the hard CPU limit the kernel sends SIGKILL; so does the OOM killer, far more seldom.
-            return ParseError(TOO_SLOW, code="too_slow")
-        # Libraries also abort without a word when memory ends.
-        if out_of_memory or (number and int(ended.get("rss_kb", 0)) > job.memory_kb // 2):
-            return ParseError(OUT_OF_MEMORY, code="out_of_memory")
-        log.error("A parser process ended with signal %s, status %s", number, status)
-        return ParseError(CRASHED, code="parser_crashed")
+    def _dismiss(self, reader: _Reader, *, stop: bool) -> None:
+        """Let go of a process; the server makes another in its place."""
+        reader.close()
+        self._running = reader.number
+        self._send({"job": reader.number, "stop": stop})
 
     def _end_of(self, number: int) -> dict[str, Any]:
         self._await(lambda: number in self._ended, STOP_SECONDS)
@@ -284,7 +351,13 @@ class _ForkServer:
 
     def _note(self, message: dict[str, Any], handed: list[int]) -> None:
         if "ready" in message:
-            self._ready.append((message["ready"], socket.socket(fileno=handed[0])))
+            control = socket.socket(fileno=handed[0])
+            try:
+                folder = os.open(self._scratch / str(message["ready"]), FOLDER)
+            except OSError:  # killed already, and tidied away
+                control.close()
+                return
+            self._ready.append(_Reader(message["ready"], control, folder))
         elif "ended" in message:
             self._ended[message["ended"]] = message
         else:
@@ -296,85 +369,30 @@ class _ForkServer:
         raise ParseError(CRASHED, code="parser_crashed") from cause
 
 
-class _Job:
-    """Reads the frames of one child until it ends, breaks a limit or is no longer wanted."""
-
-    def __init__(
-        self,
-        pipe: int,
-        limits: SandboxLimits,
-        on_progress: Callable[[int, int], None] | None,
-        should_stop: Callable[[], bool] | None,
-    ) -> None:
-        self.document: ParsedDocument | None = None
-        self.error: ParseError | None = None
-        self.memory_kb = limits.memory_mb * 1024
-        self._pipe = pipe
-        self._deadline = time.monotonic() + limits.wall_seconds
-        self._reader = frames.Reader(limits.result_mb * 1024 * 1024)
-        self._images: list[Image] = []
-        self._step: tuple[int, int] | None = None  # of the progress that came last
-        self._heard = time.monotonic()
-        self._on_progress = on_progress
-        self._should_stop = should_stop
-
-    @property
-    def finished(self) -> bool:
-        return self.document is not None or self.error is not None
-
-    def listen(self) -> ParseError | None:
-        """None when the result is here or the child is gone, else why it must be stopped."""
-        while True:
-            ready, _, _ = select.select([self._pipe], [], [], POLL)
-            if time.monotonic() > self._deadline:
-                return ParseError(TOO_SLOW, code="too_slow")
-            if self._should_stop is not None and self._should_stop():
-                return ParseError("Reading this file was cancelled.", code="cancelled")
-            if time.monotonic() - self._heard > STILL:
-                self._tell()  # the reader works, within its limits, though it has nothing to count
-            if not ready:
-                continue
-            data = os.read(self._pipe, PIPE_BYTES)
-            if not data:
-                return None
-            try:
-                for kind, body in self._reader.feed(data):
-                    self._frame(kind, body)
-                if self.finished:
-                    return None
-            except frames.FrameError:
-                log.error("A parser process sent what is no frame of ours")
-                return ParseError(CRASHED, code="parser_crashed")
-
-    def _tell(self) -> None:
-        self._heard = time.monotonic()
-        if self._on_progress is not None and self._step is not None:
-            self._on_progress(*self._step)
-
-    def _frame(self, kind: bytes, body: bytes) -> None:
-        if kind == frames.PROGRESS:
-            value = frames.read_json(body)
-            self._step = int(value.get("done", 0)), int(value.get("total", 0))
-            self._tell()
-        elif kind == frames.IMAGE:
-            self._images.append(frames.read_image(body))
-        elif kind == frames.DOCUMENT:
-            self.document = frames.read_document(body, self._images)
-        elif kind == frames.ERROR:
-            self.error = _error(frames.read_json(body))
-        else:
-            raise frames.FrameError
-
-
-def _error(value: dict[str, Any]) -> ParseError:
-    code = str(value.get("code", "parser_crashed"))
-    if code == "out_of_memory":
-        return ParseError(OUT_OF_MEMORY, code=code)
-    if code == "parser_crashed":
-        log.error("A parser failed unexpectedly: %s", str(value.get("detail", ""))[:500])
-        return ParseError(CRASHED, code=code)
-    params = value.get("params")
-    return ParseError(str(value.get("message", CRASHED)), code=code, **(params if isinstance(params, dict) else {}))
+def _hand_over(path: Path, folder: int, name: str) -> None:
+    """Copy a file into the folder of a process. What the process put there itself is never followed or written to."""
+    try:
+        given = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ParseError("The stored file can not be opened.", code="file_missing") from error
+    try:
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+            target = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EEXIST, errno.EISDIR):
+                raise _Gone from error
+            raise ParseError("The stored file can not be opened.", code="file_missing") from error
+        try:
+            while os.sendfile(target, given, None, SENDFILE_BYTES):
+                pass
+        except OSError as error:
+            raise ParseError("The stored file can not be opened.", code="file_missing") from error
+        finally:
+            os.close(target)
+    finally:
+        os.close(given)
 
 
 def _environment(scratch: Path) -> dict[str, str]:
@@ -384,6 +402,9 @@ def _environment(scratch: Path) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "TMPDIR": str(scratch),
         "MALLOC_ARENA_MAX": "2",
+        # A font of the system takes 20 MB for each PDF: kept for the next one, they need not be cleared again.
+        "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
+        "MALLOC_TRIM_THRESHOLD_": str(64 * 2**20),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "RAYON_NUM_THREADS": "2",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import signal
 import socket
@@ -34,6 +35,46 @@ def report(source: Source, context: ParseContext) -> ParsedDocument:
     }
     worked = [name for name, attempt in attempts.items() if _works(attempt)]
     return assemble("text/plain", [Block(kind="paragraph", text="worked: " + json.dumps(worked))])
+
+
+def names_its_process(source: Source, context: ParseContext) -> ParsedDocument:
+    return assemble("text/plain", [Block(kind="paragraph", text=f"process {os.getpid()} {source.read().decode()}")])
+
+
+def leaves_links(source: Source, context: ParseContext) -> ParsedDocument:
+    """Puts links to the file that the text names where the next file is going to lie."""
+    target = source.read().decode()
+    for name in ("source", "recognised"):
+        place = source.path.with_name(name)
+        place.unlink(missing_ok=True)
+        place.symlink_to(target)
+    return _here()
+
+
+def _here() -> ParsedDocument:
+    return assemble("text/plain", [Block(kind="paragraph", text=f"process {os.getpid()} ")])
+
+
+_left: list[object] = []
+
+
+def leaves_memory(source: Source, context: ParseContext) -> ParsedDocument:
+    """Address space of 800 MB that nobody touches, so that the process looks small."""
+    _left.append(mmap.mmap(-1, 800 * 2**20))
+    return _here()
+
+
+def needs_memory(source: Source, context: ParseContext) -> ParsedDocument:
+    mmap.mmap(-1, 600 * 2**20).close()
+    return _here()
+
+
+def takes_time(source: Source, context: ParseContext) -> ParsedDocument:
+    """0.6 s of processor time."""
+    began = time.process_time()
+    while time.process_time() - began < 0.6:
+        pass
+    return _here()
 
 
 def loops(source: Source, context: ParseContext) -> ParsedDocument:
