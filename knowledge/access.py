@@ -117,8 +117,12 @@ def searchable_documents(principal: Principal) -> QuerySet[Document]:
 
 
 def visible_uploads(principal: Principal) -> QuerySet[Upload]:
-    """The asker's own uploads into the bases that they may still edit."""
-    return Upload.objects.filter(created_by_id=principal.user_id, base__in=visible_bases(principal, Role.EDITOR))
+    """The asker's own uploads: into the bases that they may still edit, and archives where they may make bases."""
+    mine = Upload.objects.filter(created_by_id=principal.user_id)
+    wanted = Q(base__in=visible_bases(principal, Role.EDITOR))
+    if "kb:manage" in principal.scopes and principal.base_ids is None:
+        wanted |= Q(base__isnull=True, workspace_id=principal.workspace_id)
+    return mine.filter(wanted)
 
 
 def visible_sources(principal: Principal, at_least: Role = Role.EDITOR) -> QuerySet[Source]:

@@ -20,7 +20,7 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
-from knowledge import intake
+from knowledge import archive, intake
 from knowledge.access import visible_uploads
 from knowledge.ingestion.parsers import BY_EXTENSION
 from knowledge.ingestion.sniff import extension_of, sniff_start
@@ -77,15 +77,43 @@ def begin(
         )
 
 
+def begin_archive(
+    principal: Principal, *, path: str, length: int, name: str = "", embedding: str = "", fingerprint: str = ""
+) -> Upload:
+    """Open an upload of the file of an export, of which a new base is made when it is complete.
+
+    Raises what `archive.refuse_import` raises, `Invalid` (not_an_archive), and `TooMany` as `begin`.
+    """
+    file_name = intake.clean_path(path)[1]
+    archive.refuse_import(principal, file_name, length)
+    if length <= 0 or extension_of(file_name) != "zip":
+        raise archive.no_archive()
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CREATE_LOCK])
+        _refuse_without_room(principal, length, least=settings.ARCHWAY["MAX_IMPORT_BYTES"])
+        return Upload.objects.create(
+            workspace_id=principal.workspace_id,
+            created_by_id=principal.user_id,
+            path=path[:1000],
+            options=json_safe({"name": name[:190], "embedding": embedding[:16]}),
+            fingerprint=fingerprint[:300],
+            length=length,
+            expires_at=_expiry(),
+        )
+
+
 def _expiry() -> datetime:
     return timezone.now() + timedelta(hours=settings.ARCHWAY["UPLOAD_HOURS"])
 
 
-def _refuse_without_room(principal: Principal, length: int) -> None:
+def _refuse_without_room(principal: Principal, length: int, *, least: int = 0) -> None:
+    """`least`: what fits into it alone is taken, though the room of a person is smaller."""
     waiting = Upload.objects.filter(state=Upload.State.OPEN, expires_at__gt=timezone.now())
     total = waiting.aggregate(bytes=Sum("length"))["bytes"] or 0
     own = waiting.filter(created_by_id=principal.user_id).aggregate(bytes=Sum("length"))["bytes"] or 0
-    if own + length > settings.ARCHWAY["OPEN_UPLOAD_BYTES"] or total + length > settings.ARCHWAY["ALL_UPLOAD_BYTES"]:
+    room = max(settings.ARCHWAY["OPEN_UPLOAD_BYTES"], least)
+    if own + length > room or total + length > settings.ARCHWAY["ALL_UPLOAD_BYTES"]:
         raise TooMany(
             "Too much is being uploaded already; finish or discard an upload that is under way.",
             code="uploads_waiting",
@@ -94,8 +122,8 @@ def _refuse_without_room(principal: Principal, length: int) -> None:
 
 
 def find(principal: Principal, uid: str) -> Upload:
-    """An upload of the asker's own, into a base that they may still edit. Raises `NotFound`."""
-    upload = visible_uploads(principal).select_related("base", "document").filter(uid=uid).first()
+    """An upload of the asker's own that they may still go on with. Raises `NotFound`."""
+    upload = visible_uploads(principal).select_related("base", "document", "archive").filter(uid=uid).first()
     if upload is None or upload.expires_at <= timezone.now():
         raise NotFound("Not found, or you don't have access.")
     return upload
@@ -139,10 +167,11 @@ def contents(upload: Upload) -> AbstractContextManager[Path]:
 
 
 def append(principal: Principal, upload: Upload, offset: int, blocks: Iterable[bytes]) -> Upload:
-    """Add the bytes that begin at `offset`; the last ones make the file a document.
+    """Add the bytes that begin at `offset`; the last ones make the file a document, or queue its import as a base.
 
     Raises `Conflict` (offset_mismatch: another piece is expected; upload_busy: one is being written right now;
-    upload_over), `TooLarge` (past the announced length) and whatever `intake.receive` says of the whole file.
+    upload_over), `TooLarge` (past the announced length) and whatever `intake.receive` or `archive.start_import` says of
+    the whole file.
     """
     refusal: ArchwayError | None = None
     with transaction.atomic():
@@ -229,11 +258,20 @@ def _write_part(row: Upload, blocks: Iterable[bytes]) -> int:
 
 def _refuse_by_start(row: Upload) -> None:
     with _assembled(row, limit=64 * 1024) as path:
+        if row.base is None:
+            with path.open("rb") as stream:
+                if stream.read(4) != b"PK\x03\x04":
+                    raise archive.no_archive()
+            return
         sniff_start(path, intake.clean_path(row.path)[1])
 
 
 def _take_in(principal: Principal, row: Upload) -> None:
     with _assembled(row) as path:
+        if row.base is None:
+            row.archive = archive.start_import(principal, path, intake.clean_path(row.path)[1], **row.options)
+            row.state, row.outcome = Upload.State.DONE, "import"
+            return
         received = intake.receive(
             principal,
             row.base,

@@ -14,18 +14,19 @@ SAME_NAMES = ["revision", "keep_both", "skip"]
 
 
 class UploadSerializer(serializers.ModelSerializer[Upload]):
-    """An upload in pieces: how far it is, and when it has ended, what became of it."""
+    """An upload in pieces: how far it is, and what became of it. `base` is null for an archive that is imported."""
 
     id = serializers.CharField(source="uid", read_only=True)
     base = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True)
     document = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True)
+    archive = serializers.SlugRelatedField[Any](slug_field="uid", read_only=True)
     reason = serializers.SerializerMethodField()
 
     class Meta:
         model = Upload
         fields = [
             "id", "base", "path", "folder", "fingerprint", "length", "offset", "state", "outcome", "document",
-            "error_code", "reason", "created_at", "expires_at",
+            "archive", "error_code", "reason", "created_at", "expires_at",
         ]  # fmt: skip
 
     def get_reason(self, upload: Upload) -> str:

@@ -160,6 +160,53 @@ class BaseUploadsView(_Tus):
         return _marked(response, upload)
 
 
+class ArchiveUploadsView(_Tus):
+    """The asker's own archives on their way, and the beginning of a new one: an import of any size, in pieces."""
+
+    read_scopes = ("kb:manage",)
+    write_scopes = ("kb:manage",)
+
+    @extend_schema(operation_id="import_uploads_list", responses=shapes.UploadSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """Archives whose upload can be gone on with."""
+        uploads = visible_uploads(asker(request)).filter(base__isnull=True).select_related("archive")
+        return Response(shapes.UploadSerializer(resumable.still_open(uploads), many=True).data)
+
+    @extend_schema(
+        operation_id="import_uploads_create",
+        request=None,
+        responses={201: None},
+        parameters=[
+            *_HEADERS,
+            OpenApiParameter("Upload-Length", int, OpenApiParameter.HEADER, required=True),
+            OpenApiParameter(
+                "Upload-Metadata",
+                str,
+                OpenApiParameter.HEADER,
+                required=True,
+                description="`filename`, and optionally `name` of the new base, `embedding` (id), `fingerprint`",
+            ),
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        """Announce an archive; its import is queued with its last piece, and named by the upload as `archive`."""
+        _require_version(request)
+        metadata = _metadata(request)
+        if not metadata.get("filename"):
+            raise Invalid("Name the file: metadata `filename`.", code="file_missing")
+        upload = resumable.begin_archive(
+            asker(request),
+            path=metadata["filename"],
+            length=_number(request, "Upload-Length"),
+            name=metadata.get("name", ""),
+            embedding=metadata.get("embedding", ""),
+            fingerprint=metadata.get("fingerprint", ""),
+        )
+        response = Response(status=status.HTTP_201_CREATED)
+        response.headers["Location"] = f"/api/v1/uploads/{upload.uid}"
+        return _marked(response, upload)
+
+
 class UploadView(_Tus):
     """One upload of the asker's own."""
 
@@ -188,7 +235,7 @@ class UploadView(_Tus):
         responses={204: None},
     )
     def patch(self, request: Request, upload: str) -> Response:
-        """Send the bytes from `Upload-Offset` on; with the last ones the file becomes a document."""
+        """Send the bytes from `Upload-Offset` on; with the last ones it becomes a document, or an import."""
         row = self._find(request, upload)
         _require_version(request)
         if request.content_type.partition(";")[0].strip() != BODY:

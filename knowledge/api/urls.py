@@ -45,7 +45,7 @@ from knowledge.api.terms import (
     TermsView,
     TermView,
 )
-from knowledge.api.uploads import BaseUploadsView, UploadView
+from knowledge.api.uploads import ArchiveUploadsView, BaseUploadsView, UploadView
 
 router = SimpleRouter()
 router.trailing_slash = "/?"
@@ -102,6 +102,7 @@ urlpatterns = [
         name="api-exports",
     ),
     re_path(r"^bases/(?P<base>[^/]+)/exports/estimate/?$", EstimateView.as_view(), name="api-export-estimate"),
+    re_path(r"^imports/uploads/?$", ArchiveUploadsView.as_view(), name="api-import-uploads"),
     re_path(r"^imports/?$", ImportsView.as_view({"get": "list", "post": "create"}), name="api-imports"),
     re_path(
         r"^archives/(?P<archive>[^/]+)/?$",

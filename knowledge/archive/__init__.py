@@ -10,9 +10,22 @@ from knowledge.archive.jobs import (
     estimate,
     forget_expired,
     is_over,
+    refuse_import,
     start_export,
     start_import,
     work,
 )
+from knowledge.archive.manifest import no_archive
 
-__all__ = ["delete", "download", "estimate", "forget_expired", "is_over", "start_export", "start_import", "work"]
+__all__ = [
+    "delete",
+    "download",
+    "estimate",
+    "forget_expired",
+    "is_over",
+    "no_archive",
+    "refuse_import",
+    "start_export",
+    "start_import",
+    "work",
+]

@@ -75,12 +75,8 @@ def start_import(
     Its manifest is read at once, so that a file of another kind is refused at the door. Without `wake` the caller
     does the work. Raises `Invalid`, `TooLarge`, `Denied`.
     """
-    principal.require("kb:manage")
-    if principal.base_ids is not None:
-        raise Denied("A key that is limited to some bases can not make new ones.", code="key_narrowed")
-    size, limit = path.stat().st_size, settings.ARCHWAY["MAX_IMPORT_BYTES"]
-    if size > limit:
-        raise TooLarge("%(name)s is larger than the limit of %(limit)s MB.", name=file_name, limit=limit >> 20)
+    size = path.stat().st_size
+    refuse_import(principal, file_name, size)
     with reading.opened(path) as zip_file:
         manifest = reading.read_manifest(zip_file)
     stored = storage.save_file(path, storage.new_name("imports"))
@@ -99,6 +95,16 @@ def start_import(
         if wake:
             background.wake(archive)
     return archive
+
+
+def refuse_import(principal: Principal, file_name: str, size: int) -> None:
+    """What rules an import out before its bytes are looked at. Raises `Denied` and `TooLarge`."""
+    principal.require("kb:manage")
+    if principal.base_ids is not None:
+        raise Denied("A key that is limited to some bases can not make new ones.", code="key_narrowed")
+    limit = settings.ARCHWAY["MAX_IMPORT_BYTES"]
+    if size > limit:
+        raise TooLarge("%(name)s is larger than the limit of %(limit)s MB.", name=file_name, limit=limit >> 20)
 
 
 def summary_of(manifest: Manifest) -> dict[str, Any]:

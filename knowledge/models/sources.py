@@ -8,9 +8,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from knowledge.models.background import Archive
 from knowledge.models.bases import KnowledgeBase
 from knowledge.models.documents import Document
-from portal.kernel.models import PublicId
+from portal.kernel.models import PublicId, Workspace
 
 
 class Upload(PublicId):
@@ -21,7 +22,9 @@ class Upload(PublicId):
         DONE = "done", _("Done")
         REFUSED = "refused", _("Refused")
 
-    base = models.ForeignKey(KnowledgeBase, models.CASCADE, related_name="+", verbose_name=_("base"))
+    # Empty: the file of an export, of which a new base of the workspace is made.
+    base = models.ForeignKey(KnowledgeBase, models.CASCADE, null=True, related_name="+", verbose_name=_("base"))
+    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="+", verbose_name=_("workspace"))
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("created by")
     )
@@ -41,6 +44,9 @@ class Upload(PublicId):
     state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPEN)
     outcome = models.CharField(max_length=12, blank=True, editable=False)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+", verbose_name=_("document"))
+    # Of an archive: how the new base is to be called and embedded, and the import that it became.
+    options = models.JSONField(default=dict, editable=False)
+    archive = models.ForeignKey(Archive, models.SET_NULL, null=True, related_name="+", verbose_name=_("archive"))
     error_code = models.CharField(_("error code"), max_length=40, blank=True, editable=False)
     error_message = models.TextField(blank=True, editable=False)
     error_params = models.JSONField(default=dict, editable=False)

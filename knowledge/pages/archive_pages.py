@@ -14,8 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from redis.exceptions import RedisError
 
 from knowledge import archive as verbs
-from knowledge import background
-from knowledge.access import access_archive, access_base, visible_archives
+from knowledge import background, resumable
+from knowledge.access import access_archive, access_base, visible_archives, visible_uploads
 from knowledge.models import Archive, KnowledgeBase, Role
 from knowledge.pages import frame
 from knowledge.pages.document_list import following
@@ -171,6 +171,7 @@ def _imports(request: PortalRequest, principal: Principal, error: ArchwayError |
         "rows": [_Row(archive) for archive in page.object_list],
         "problem": error.sentence() if error else "",
         "typed": request.POST.get("name", "")[:200],
+        "unfinished": resumable.still_open(visible_uploads(principal).filter(base__isnull=True)),
         "endpoints": list(visible_endpoints(principal, ModelEndpoint.Kind.EMBEDDING)),
         "limit": settings.ARCHWAY["MAX_IMPORT_BYTES"],
         "topic": topic,
@@ -178,6 +179,17 @@ def _imports(request: PortalRequest, principal: Principal, error: ArchwayError |
         "problems": request.session.pop(frame.PROBLEMS, []),
     }
     return render(request, "knowledge/imports.html", context, status=error.status if error else 200)
+
+
+@require_POST
+@signed_in
+def discard_upload(request: PortalRequest, principal: Principal) -> HttpResponse:
+    """Forget an archive that has come in part."""
+    upload = resumable.find(principal, request.POST.get("upload", ""))
+    if upload.base_id is not None:
+        raise NotFound("Not found, or you don't have access.")
+    resumable.discard(upload)
+    return HttpResponseRedirect("/imports/")
 
 
 @require_POST

@@ -27,6 +27,7 @@ from portal.kernel.pages import say, signed_in
 from portal.kernel.principal import Principal
 
 PER_PAGE = 20
+SHOWN_CHARS = 1_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,16 @@ class Shown:
     passage: Passage
     leaves: tuple[tuple[Leaf, str], ...]
     pictures: Strip | None = None
+
+    @property
+    def text(self) -> str:
+        """The beginning of the passage; a table is cut between two rows."""
+        text = self.passage.text
+        if len(text) <= SHOWN_CHARS:
+            return text
+        start = text[:SHOWN_CHARS]
+        line = start.rfind("\n")
+        return start[:line] + "\n…" if start[line + 1 :].startswith("|") and line > 0 else start + "…"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -65,6 +65,7 @@ urlpatterns = [
     path(f"{_BASE}archive/<str:archive>/cancel/", archive_pages.cancel_export, name="archive-cancel"),
     path(f"{_BASE}archive/<str:archive>/delete/", archive_pages.delete_export, name="archive-delete"),
     path("imports/", archive_pages.imports, name="imports"),
+    path("imports/discard/", archive_pages.discard_upload, name="import-discard"),
     path("imports/<str:archive>/cancel/", archive_pages.cancel_import, name="import-cancel"),
     path(f"{_BASE}recycle-bin/", document_list.recycle_bin, name="recycle-bin"),
     path(f"{_BASE}recycle-bin/<str:document>/purge/", document_list.purge, name="document-purge"),

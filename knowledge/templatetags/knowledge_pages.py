@@ -5,6 +5,8 @@ from __future__ import annotations
 from django import template
 from django.utils.translation import gettext_lazy
 
+from knowledge.pages import passages
+
 register = template.Library()
 
 STAGES = {
@@ -18,6 +20,12 @@ STAGES = {
 def stage_word(stage: str) -> str:
     """The name of a stage of the work, as an attempt keeps it."""
     return str(STAGES.get(stage, stage))
+
+
+@register.filter
+def passage_parts(text: str) -> tuple[passages.Part, ...]:
+    """A passage's text as paragraphs and tables, for `knowledge/passage_body.html`."""
+    return passages.parts(text, ())
 
 
 @register.filter

@@ -14,11 +14,12 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from knowledge import resumable, tasks
-from knowledge.models import Document, Upload
+from knowledge import archive, resumable, tasks
+from knowledge.models import Archive, Document, Grant, KnowledgeBase, Upload
 from portal.kernel import keys
 from portal.kernel.models import User
-from tests.support.people import World, put
+from tests.knowledge.archive.carrying import exported
+from tests.support.people import World, indexed, put
 
 TUS = {"Tus-Resumable": "1.0.0"}
 TEXT = "# Leave\n\n" + "Twenty days a year, and five more for parents. " * 200
@@ -257,3 +258,96 @@ def test_the_sweeper_leaves_what_can_still_be_gone_on_with(sender: Sender) -> No
     sender.announce("leave.md", 1000)
     assert resumable.sweep() == 0
     assert Upload.objects.count() == 1
+
+
+# -- archives ------------------------------------------------------------------------------------------
+
+
+class ImportSender(Sender):
+    """Somebody who sends the file of an export in pieces."""
+
+    def __init__(self, world: World, user: User | None = None, **narrow: Any) -> None:
+        super().__init__(world, user)
+        _, secret = keys.create(
+            world.principal(user or world.alice), name="m", scopes=["kb:read", "kb:write", "kb:manage"], **narrow
+        )
+        self.client = Client(headers={"X-API-Key": secret})
+
+    def announce(self, file: str, length: int, **metadata: str) -> Any:
+        pairs = {"filename": file, **metadata}
+        header = ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in pairs.items())
+        response = self.client.post(
+            "/api/v1/imports/uploads", headers={**TUS, "Upload-Length": str(length), "Upload-Metadata": header}
+        )
+        self.address = response.headers.get("Location", "")
+        return response
+
+
+@pytest.fixture
+def packed(world: World, tmp_path: Path) -> bytes:
+    """A small base as the file of an export."""
+    indexed(world.principal(world.alice), world.base, "leave.md", TEXT)
+    exported(world.base, tmp_path / "base.zip")
+    return (tmp_path / "base.zip").read_bytes()
+
+
+def test_an_archive_comes_in_pieces_goes_on_after_a_break_and_becomes_a_base(world: World, packed: bytes) -> None:
+    sender = ImportSender(world)
+    assert sender.announce("base.zip", len(packed), name="Copied", fingerprint="f").status_code == 201
+    cut = len(packed) // 2
+    assert sender.send(0, packed[:cut]).status_code == 204
+    # The person comes back: the server says what it has, and a piece that is sent twice is told where to go on.
+    (waiting,) = sender.client.get("/api/v1/imports/uploads").json()
+    assert (waiting["offset"], waiting["base"], waiting["fingerprint"]) == (cut, None, "f")
+    assert sender.send(0, packed[:cut]).json()["code"] == "offset_mismatch"
+    assert sender.send(cut, packed[cut:]).status_code == 204
+    told = sender.client.get(sender.address).json()
+    assert (told["state"], told["outcome"]) == ("done", "import")
+    row = Archive.objects.get(uid=told["archive"])
+    archive.work(row.pk)
+    row.refresh_from_db()
+    assert row.status == "done" and row.base is not None and row.base.name == "Copied"
+    assert Document.objects.filter(base=row.base, name="leave.md").exists()
+    assert sender.client.get("/api/v1/imports/uploads").json() == []
+
+
+def test_only_who_sends_an_archive_sees_it_and_may_go_on(world: World, packed: bytes) -> None:
+    sender = ImportSender(world)
+    sender.announce("base.zip", len(packed))
+    for other in (world.bob, world.mallory, world.admin):
+        stranger = ImportSender(world, other)
+        stranger.address = sender.address
+        assert stranger.send(0, packed[:10]).status_code == 404
+        assert stranger.client.get("/api/v1/imports/uploads").json() == []
+    writer = Sender(world)
+    writer.address = sender.address
+    assert writer.send(0, packed[:10]).status_code == 404
+    narrowed = ImportSender(world, base_ids=[world.base.pk])
+    assert narrowed.announce("base.zip", len(packed)).json()["code"] == "key_narrowed"
+    narrowed.address = sender.address
+    assert narrowed.send(0, packed[:10]).status_code == 404
+    browser = Client()
+    browser.force_login(world.mallory)
+    assert browser.post("/imports/discard/", {"upload": sender.address.rpartition("/")[2]}).status_code == 404
+    browser.force_login(world.alice)
+    page = browser.get("/imports/").content.decode()
+    assert "base.zip" in page and "import-progress" in page
+    assert browser.post("/imports/discard/", {"upload": sender.address.rpartition("/")[2]}).status_code == 302
+    assert not Upload.objects.filter(base=None).exists()
+
+
+def test_what_is_no_archive_is_refused_before_all_of_it_has_come(world: World, packed: bytes, settings: Any) -> None:
+    sender = ImportSender(world)
+    assert sender.announce("notes.pdf", 100).json()["code"] == "not_an_archive"
+    assert sender.announce("base.zip", 0).json()["code"] == "not_an_archive"
+    sender.announce("base.zip", 10_000)
+    assert sender.send(0, b"no zip at all").json()["code"] == "not_an_archive"
+    sender.announce("base.zip", len(packed))
+    assert sender.send(0, packed[:-30] + bytes(30)).json()["code"] in ("not_an_archive", "damaged_file")
+    assert not Archive.objects.filter(kind="import").exists()
+    settings.ARCHWAY = {**settings.ARCHWAY, "MAX_IMPORT_BYTES": 1_000_000, "OPEN_UPLOAD_BYTES": 500}
+    assert sender.announce("base.zip", 1_000_001).status_code == 413
+    # A single archive may be larger than what files of a person may have under way together.
+    assert sender.announce("base.zip", 900_000).status_code == 201
+    assert sender.announce("other.zip", 900_000).json()["code"] == "uploads_waiting"
+    assert KnowledgeBase.objects.filter(deleted_at=None).count() == 2 and Grant.objects.exists()
