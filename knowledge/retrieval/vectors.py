@@ -31,10 +31,10 @@ Vector = NDArray[np.float32]
 EXACT_LEAVES = 10_000
 # From so many permitted leaves on the graph is quicker than the binary pass, if they are such a share of its vectors:
 # of a smaller share it has to pass too many that are not permitted.
-GRAPH_LEAVES = 25_000
+GRAPH_LEAVES = 60_000
 GRAPH_SHARE = 0.2
 # How many candidates of the binary pass are compared exactly: a share of the permitted leaves within bounds.
-RERANKED_SHARE, LEAST_RERANKED, MOST_RERANKED = 1 / 8, 2_000, 8_000
+RERANKED_SHARE, LEAST_RERANKED, MOST_RERANKED = 1 / 10, 2_000, 5_000
 # The scan of the graph goes on until it has met more permitted leaves than asked for, the more the fewer are permitted:
 # those that come late are near the query too.
 _EF_SEARCH = 400
@@ -147,7 +147,8 @@ def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
            ORDER BY v.bits <~> %s::varbit LIMIT %s
         ), nearest AS MATERIALIZED (
           SELECT f.chunk_id, f.base_id, -(v.halfvec <#> %s::halfvec) AS cosine
-            FROM near f JOIN knowledge_chunkvector v ON v.chunk_id = f.chunk_id AND v.space_id = %s
+            FROM knowledge_chunkvector v JOIN near f ON f.chunk_id = v.chunk_id + 0
+           WHERE v.space_id = %s AND v.chunk_id = ANY (ARRAY(SELECT chunk_id FROM near))
            ORDER BY v.halfvec <#> %s::halfvec LIMIT %s
         ) {_SELECT}"""  # noqa: S608 (our own text; every value is bound)
     params = [asked.space.pk, signs(asked.vector), pool, asked.literal, asked.space.pk, asked.literal, k]

@@ -110,6 +110,7 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         detail |= {"plan": "all permitted leaves", "why": why, "exact": True}
         return exhaustive(permitted, query, k)
     found: list[Candidate] = []
+    mine = None if permitted.leaves > LARGE else permitted.revisions()
     chosen: Chosen | None = None
     before: tuple[tuple[str, ...], ...] | None = None
     for last, budget in zip((False, True), ROUNDS, strict=True):
@@ -119,17 +120,23 @@ def search(permitted: Permitted, query: Query, k: int, detail: dict[str, Any]) -
         if chosen.family.sets == before and chosen.strong is None:
             continue
         before = chosen.family.sets
-        found, whole = _scored(permitted, query, k, chosen)
+        found, whole = _scored(permitted, mine, query, k, chosen)
         exact = whole and _is_settled(query, chosen, found, min(k, CERTAIN))
         why = f"{permitted.leaves} permitted leaves; candidates come from the rarest lexemes"
         detail |= {"plan": "index", "why": why, "exact": exact, **chosen.detail}
         if exact:
             return found
-    return _with_common(permitted, query, k, found, chosen, detail)
+    return _with_common(permitted, mine, query, k, found, chosen, detail)
 
 
 def _with_common(
-    permitted: Permitted, query: Query, k: int, found: list[Candidate], chosen: Chosen | None, detail: dict[str, Any]
+    permitted: Permitted,
+    mine: Sequence[int] | None,
+    query: Query,
+    k: int,
+    found: list[Candidate],
+    chosen: Chosen | None,
+    detail: dict[str, Any],
 ) -> list[Candidate]:
     """Where every word is too common for what there is time for: some leaves that hold all of them, or the rarest.
 
@@ -139,7 +146,7 @@ def _with_common(
         if len(found) >= k and (len(query.lexemes) == 1 or (chosen is not None and chosen.family.sets)):
             break
         family = word_plans.together(lexemes)
-        more, _ = _scored(permitted, query, k, Chosen(family, None, ROUNDS[0]))
+        more, _ = _scored(permitted, mine, query, k, Chosen(family, None, ROUNDS[0]))
         known = {item.leaf: item for item in (*more, *found)}
         found = sorted(known.values(), key=lambda item: (-(item.words_share or 0.0), item.leaf))[:k]
         detail |= {"exact": False, "also_from": " & ".join(lexemes)}
@@ -275,6 +282,8 @@ def score_of(query: Query) -> tuple[str, list[Any]]:
 
 _LEAF = f"c.level = 'leaf' AND c.enabled AND c.parent_id NOT IN ({DISABLED_PASSAGES})"
 _COLUMNS = "c.id, c.parent_id, c.revision_id, c.words, c.lexemes"
+# The same with the tsvector read out of its side table once, not once for each lexeme that is scored.
+_FLAT = _COLUMNS.replace("c.lexemes", "setweight(c.lexemes, 'D') AS lexemes")
 
 
 def exhaustive(permitted: Permitted, query: Query, k: int) -> list[Candidate]:
@@ -288,48 +297,53 @@ def exhaustive(permitted: Permitted, query: Query, k: int) -> list[Candidate]:
     return found
 
 
-def _scored(permitted: Permitted, query: Query, k: int, chosen: Chosen) -> tuple[list[Candidate], bool]:
+def _scored(
+    permitted: Permitted, mine: Sequence[int] | None, query: Query, k: int, chosen: Chosen
+) -> tuple[list[Candidate], bool]:
     """The k best of the chosen leaves, and whether all of these were scored: more than twice as many as planned are
-    not."""
+    not. `mine` are the permitted revisions, unless they are many."""
     limit = 2 * chosen.budget
     parts: list[str] = []
     params: list[Any] = []
+    narrowing = [] if mine is None else [list(mine)]
     if chosen.family.tsquery:
-        parts.append(_by_index(permitted, "c.lexemes @@ %s::tsquery", limit, narrowed=permitted.leaves <= LARGE))
-        params.append(chosen.family.tsquery)
+        parts.append(_by_index(permitted, query, "c.lexemes @@ %s::tsquery", limit, narrowed=True))
+        params += [chosen.family.tsquery, *narrowing]
     if chosen.strong and chosen.strong.elements:
         match = "knowledge_strong(c.lexemes, c.words) && %s::text[]"
         params.append(list(chosen.strong.elements))
         if chosen.family.tsquery:
             match += " AND NOT c.lexemes @@ %s::tsquery"
             params.append(chosen.family.tsquery)
-        parts.append(_by_index(permitted, match, limit, narrowed=False))
+        parts.append(_by_index(permitted, query, match, limit, narrowed=False))
+        params += narrowing
     if not parts:
         return [], False
-    return _ranked(_head(permitted), " UNION ALL ".join(parts), params, permitted, query, k, limit=limit)
+    matched = " UNION ALL ".join(parts)
+    if mine is None:
+        return _ranked(permitted.lookup, matched, params, permitted, query, k, limit=limit)
+    checked = f"SELECT c.*, p.base_id FROM ({matched}) c JOIN permitted p ON p.revision_id = c.revision_id"  # noqa: S608
+    return _ranked(permitted.cte, checked, params, permitted, query, k, limit=limit)
 
 
-def _head(permitted: Permitted) -> str:
-    return permitted.lookup if permitted.leaves > LARGE else permitted.cte
-
-
-def _by_index(permitted: Permitted, match: str, limit: int, *, narrowed: bool) -> str:
+def _by_index(permitted: Permitted, query: Query, match: str, limit: int, *, narrowed: bool) -> str:
     """Leaves by an index over all bases, of the permitted revisions.
 
-    Few of these are made into an array, so that it is one scan (joined, PostgreSQL scanned GIN once for each
-    revision); `narrowed`: the revisions' index may help. Of many, each match is looked up in the permitted set.
-    `+ 0` hides the revisions' index, whose entries are as many as the permitted leaves.
+    Few of these are named one by one, because PostgreSQL can not estimate the rules of access: knowing how many there
+    are it finds out whether the revisions' index helps (`narrowed`) or GIN alone is quicker. Whether they are still
+    permitted is asked of what matches. Of many, each match is looked up in the permitted set. `+ 0` hides the
+    revisions' index, whose entries are as many as the permitted leaves.
     """
+    columns = _FLAT if len(query.lexemes) > 1 else _COLUMNS
     if permitted.leaves > LARGE:
         return (
-            f"(SELECT {_COLUMNS}, p.base_id FROM knowledge_chunk c JOIN permitted p "  # noqa: S608
+            f"(SELECT {columns}, p.base_id FROM knowledge_chunk c JOIN permitted p "  # noqa: S608
             f"ON p.revision_id = c.revision_id + 0 WHERE {match} AND {_LEAF} LIMIT {limit})"
         )
     column = "c.revision_id" if narrowed else "c.revision_id + 0"
     return (
-        f"(SELECT {_COLUMNS}, r.base_id FROM knowledge_chunk c "  # noqa: S608
-        "CROSS JOIN LATERAL (SELECT base_id FROM knowledge_revision WHERE id = c.revision_id OFFSET 0) r "
-        f"WHERE {match} AND {_LEAF} AND {column} = ANY (ARRAY(SELECT revision_id FROM permitted)) LIMIT {limit})"
+        f"(SELECT {columns} FROM knowledge_chunk c "  # noqa: S608
+        f"WHERE {match} AND {_LEAF} AND {column} = ANY (%s::bigint[]) LIMIT {limit})"
     )
 
 
