@@ -13,7 +13,7 @@ import aiohttp
 import aiohttp.abc
 import httpx
 
-from portal.gateway import litellm_runtime
+from portal.gateway import hops, litellm_runtime
 from portal.gateway.addresses import base_url
 from portal.gateway.loops import PerLoop
 from portal.gateway.models import ModelEndpoint
@@ -163,5 +163,6 @@ def arguments(endpoint: ModelEndpoint, secret: Secret) -> dict[str, Any]:
         **provider.always,
     }
     if provider.client == "openai" and endpoint.kind != ModelEndpoint.Kind.RERANK:
-        given["client"] = _openai_client()(api_key=key, base_url=url, http_client=clients.http)
+        headers = hops.headers_for(endpoint)
+        given["client"] = _openai_client()(api_key=key, base_url=url, http_client=clients.http, default_headers=headers)
     return given

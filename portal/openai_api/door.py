@@ -14,8 +14,9 @@ from django.db import DataError
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 
+from portal.gateway import hops
 from portal.gateway.loops import OwnLoop
-from portal.kernel import keys
+from portal.kernel import keys, limits
 from portal.kernel.errors import ArchwayError, Invalid, TooMany, Unauthenticated, Unavailable
 from portal.kernel.key_door import Admitted, admit
 from portal.kernel.limits import Room
@@ -67,6 +68,7 @@ def door(method: str | None, *scopes: str) -> Callable[[View], View]:
             try:
                 admitted = await on_database(lambda: _admitted(request))
                 room = admitted.room
+                hops.arrived(request.headers.get(hops.HEADER, ""))
                 if method is not None and request.method != method:
                     raise _wrong_method()
                 if scopes:
@@ -98,9 +100,11 @@ def _admitted(request: HttpRequest) -> Admitted:
     secret = keys.secret_from_headers(
         request.META.get("HTTP_AUTHORIZATION", ""), request.META.get("HTTP_X_API_KEY", "")
     )
+    address = cast(PortalRequest, request).address
     if not secret:
+        limits.hit_address("address", address, settings.ARCHWAY["RATE_PER_ADDRESS"])
         raise Unauthenticated("Send an API key as `Authorization: Bearer …`.", code="unauthenticated")
-    return admit(secret, cast(PortalRequest, request).address)
+    return admit(secret, address)
 
 
 def _wrong_method() -> ArchwayError:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from knowledge import bases
+from portal.gateway import hops
 from portal.gateway.models import ModelEndpoint, Quota, UsageRecord
 from portal.kernel import keys
 from portal.kernel.models import User
 from tests.support.model_server import ModelServer
 from tests.support.models import chat_endpoint
-from tests.support.people import World
+from tests.support.people import World, make_world
 
 
 def with_key(world: World, user: User, *scopes: str, **more: Any) -> Client:
@@ -116,3 +119,44 @@ def test_a_chat_scope_alone_lists_bases_and_models_and_reading_alone_only_bases(
     reader = names(with_key(world, world.bob, "kb:read"))
     assert f"base-handbook-{world.base.uid}" in reader
     assert not any(name.startswith("chat-") for name in reader)
+
+
+def test_an_archway_that_names_itself_as_provider_ends_in_a_refusal_and_not_in_an_endless_round(
+    transactional_db: None, live_server: Any, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world()
+    _, secret = keys.create(world.principal(world.bob), name="k", scopes=["chat"])
+    host = live_server.url.removeprefix("http://")
+    monkeypatch.setenv("OWN_KEY", secret)
+    settings.ARCHWAY = {**settings.ARCHWAY, "ENV_CREDENTIALS": [f"OWN_KEY@{host}"]}
+    row = chat_endpoint(live_server.url, "mirror", provider="archway", name="mirror", credential="env://OWN_KEY")
+    response = Client(headers={"Authorization": f"Bearer {secret}"}).post(
+        "/v1/chat/completions",
+        {"model": row.name, "messages": [{"role": "user", "content": "Hello"}]},
+        content_type="application/json",
+    )
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "model_refused")
+    # One call for each time round: nobody asked twice.
+    assert UsageRecord.objects.count() == hops.MOST
+
+
+def test_a_question_that_has_passed_too_many_archways_is_refused_in_openais_shape(world: World) -> None:
+    client = with_key(world, world.bob)
+    response = client.get("/v1/models", headers={hops.HEADER: str(hops.MOST)})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "remote_loop")
+    for header in (str(hops.MOST - 1), "many", "-1", "1" * 400, ""):
+        assert client.get("/v1/models", headers={hops.HEADER: header}).status_code == 200
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_an_address_that_asks_too_often_is_refused_in_openais_shape(
+    world: World, settings: Settings, signed_in: bool
+) -> None:
+    settings.ARCHWAY = {**settings.ARCHWAY, "RATE_PER_ADDRESS": 2, "RATE_PER_PERSON": 1}
+    client = Client(REMOTE_ADDR=f"198.51.100.{7 + signed_in}")
+    if signed_in:
+        client.force_login(world.bob)
+    answers = [client.get("/v1/models") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [401, 401, 429]
+    assert answers[2].json()["error"]["code"] == "rate_limit_exceeded"
+    assert int(answers[2]["Retry-After"]) > 0
