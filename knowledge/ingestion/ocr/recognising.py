@@ -26,7 +26,8 @@ from portal.kernel.errors import ParseError
 CHILD = "knowledge.ingestion.ocr.child"
 # Raise it when the same pixels give other lines.
 VERSION = 1
-BATCH = 4  # pages of one process: its start costs about as much as half a page
+BATCH = 4.0  # pages of one process: its start costs about as much as half a page
+PAGE_PIXELS, LEAST_SHARE = 2_000 * 1_414, 0.125  # a small picture counts as the part of a page that it takes
 START_SECONDS = 30
 SMALLEST_SIDE = 32  # pixels of a picture in which text could be read
 LEAST_LETTERS = 2
@@ -116,7 +117,7 @@ def with_picture_texts(
                 Source(Path(packed.name), name, "application/zip"), len(batch), limits, context, course, progress
             )
 
-    found = _recognise(list(chosen), run, kept, course)
+    found = _recognise(list(chosen), run, kept, course, lambda key: _share(chosen[key]))
     pages = {key: page_from_json(value) for key, value in found.items() if "failed" not in value}
     warnings = list(document.warnings)
     if failed := len(found) - len(pages):
@@ -169,11 +170,14 @@ def _recognise(
     run: Callable[[Sequence[str], Callable[[int, int], None]], list[Block]],
     kept: Kept,
     course: Course,
+    share: Callable[[str], float] = lambda place: 1.0,
 ) -> dict[str, dict[str, Any]]:
-    """The JSON of each place, kept or new. A batch that fails is tried again page by page, a page only once."""
+    """The JSON of each place, kept or new; `share` is what a place costs, in pages.
+
+    A batch that fails is tried again page by page, a page only once.
+    """
     found = {place: value for place in places if (value := kept.get(place)) is not None}
-    missing = [place for place in places if place not in found]
-    waiting = [missing[at : at + BATCH] for at in range(0, len(missing), BATCH)]
+    waiting = _batches([place for place in places if place not in found], share)
     course.progress(len(found), len(places))
     try:
         while waiting:
@@ -200,6 +204,25 @@ def _recognise(
     finally:
         close_idle(CHILD)  # a loaded recogniser keeps more memory than its next start is worth
     return found
+
+
+def _batches(places: Sequence[str], share: Callable[[str], float]) -> list[list[str]]:
+    batches: list[list[str]] = []
+    size = BATCH
+    for place in places:
+        if size + share(place) > BATCH:
+            batches.append([])
+            size = 0.0
+        batches[-1].append(place)
+        size += share(place)
+    return batches
+
+
+def _share(image: Image) -> float:
+    """How much of a page's time recognising a picture takes; small ones are enlarged for it, at most fourfold."""
+    header = image_header(image.data)
+    pixels = 16 * header.width * header.height if header else PAGE_PIXELS
+    return min(1.0, max(LEAST_SHARE, pixels / PAGE_PIXELS))
 
 
 def _tell(course: Course, before: int, total: int, done: int, of: int) -> None:
