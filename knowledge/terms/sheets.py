@@ -17,6 +17,7 @@ from django.utils.translation import gettext_noop
 from knowledge.models import Term
 from knowledge.sources.question_sheets import RowProblem, rows_of
 from knowledge.terms.verbs import Wanted, wanted
+from portal.kernel.csv_cells import inert, typed
 from portal.kernel.errors import Invalid
 
 _TERM = re.compile(r"术语|词条?|关键词|主词|名称|terms?|words?|name")
@@ -86,7 +87,7 @@ def _row(cells: Sequence[str], columns: dict[int, str]) -> Wanted:
     named: dict[str, list[str]] = {}
     for place, kind in columns.items():
         if place < len(cells) and cells[place].strip():
-            named.setdefault(kind, []).append(cells[place].strip())
+            named.setdefault(kind, []).append(typed(cells[place].strip()))
     raw = (named.get("weight") or ["1"])[0].replace(",", ".")
     try:
         weight = float(raw)
@@ -107,10 +108,5 @@ def as_csv(terms: Iterable[Term]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["term", "synonyms", "weight"])
     for term in terms:
-        writer.writerow([_plain(term.text), "; ".join(term.synonyms), f"{term.weight:g}"])
+        writer.writerow([inert(term.text), inert("; ".join(term.synonyms)), f"{term.weight:g}"])
     return out.getvalue()
-
-
-def _plain(text: str) -> str:
-    """No formula for whatever program opens the sheet."""
-    return f"'{text}" if text[:1] in "=+-@\t" else text

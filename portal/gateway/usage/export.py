@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db.models import Model, QuerySet
 
-# A cell that begins so would be run as a formula by a spreadsheet.
-_ACTIVE = ("=", "+", "-", "@", "\t", "\r")
+from portal.kernel.csv_cells import inert
+
 _BOM = "\ufeff"  # without it, spreadsheets guess the encoding, and guess wrongly for Chinese
 
 
@@ -36,5 +36,4 @@ def _cell(value: Any) -> str:
         return ""
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
-    text = str(value)
-    return f"'{text}" if isinstance(value, str | Model) and text.startswith(_ACTIVE) else text
+    return inert(str(value)) if isinstance(value, str | Model) else str(value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from knowledge import documents, moving, statistics
 from knowledge.models import Chunk, KnowledgeBase, TermChange
 from knowledge.retrieval import RetrievalRequest, RetrievalResult, retrieve
-from knowledge.terms import overlay, retokenising, verbs
+from knowledge.terms import overlay, retokenising, sheets, verbs
 from knowledge.terms.conflicts import conflicts
 from knowledge.text import Terms
 from portal.kernel.errors import Conflict, Invalid
@@ -183,3 +185,14 @@ def test_a_base_without_terms_costs_no_statement(
     base.refresh_from_db()
     assert isinstance(overlay.overlay(base.pk, base.terms_version), Terms)
     assert AuditEntry.objects.filter(action="term.add", object_id=base.uid).exists()
+
+
+def test_terms_that_look_like_formulas_run_in_no_spreadsheet_and_come_back_as_they_were(
+    library: Library, base: KnowledgeBase
+) -> None:
+    verbs.add(library.principal("alice"), base, verbs.wanted("=HYPERLINK(1)", ["@SUM(1)", "-2+3"]))
+    sheet = sheets.as_csv(verbs.terms_of(base))
+    rows = list(csv.reader(sheet.splitlines()))
+    assert all(cell[:1] not in {"=", "+", "-", "@"} for row in rows for cell in row), rows
+    (again,) = sheets.judge([("", number, row) for number, row in enumerate(rows, 1)]).terms
+    assert (again.text, list(again.synonyms)) == ("=HYPERLINK(1)", ["@SUM(1)", "-2+3"])
