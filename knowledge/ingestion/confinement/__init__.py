@@ -81,7 +81,9 @@ def code_folders() -> list[Path]:
     ours = Path(__file__).resolve().parents[3]
     folders += [child for child in ours.iterdir() if (child / "__init__.py").exists()]
     folders += [Path(entry) for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
-    existing = [path for path in dict.fromkeys(map(_plain, folders)) if path.is_dir()]
+    # Where a folder is reached by a link (a `.venv` that is one), libraries open their files by the name behind it.
+    names = [name for path in map(_plain, folders) for name in (path, path.resolve())]
+    existing = [path for path in dict.fromkeys(names) if path.is_dir()]
     # A folder inside another is bound with it; binding it again would only cost time.
     return [path for path in existing if not any(other in path.parents for other in existing if not other.is_symlink())]
 
