@@ -14,7 +14,6 @@ from unfold.decorators import action, display
 from knowledge import bases, lifecycle
 from knowledge.access import closed_bases
 from knowledge.admin_scope import KnowledgeAdmin
-from knowledge.api.serializers import reason_of
 from knowledge.batches.admin import TONES, ArchiveAdmin, BatchAdmin, BatchItemAdmin, DocumentAdmin, TagAdmin
 from knowledge.models import (
     Attempt,
@@ -33,6 +32,7 @@ from knowledge.quality import admin as quality_admin  # noqa: F401  (registers i
 from knowledge.sources.admin import OriginAdmin, SourceAdmin, SourcePageAdmin, SourceRunAdmin, UploadAdmin
 from knowledge.terms import admin as terms_admin  # noqa: F401  (registers itself)
 from portal.kernel.admin_door import ScopedAdmin, asker, register
+from portal.kernel.errors import sentence_of
 from portal.kernel.models import AuditEntry
 
 __all__ = [
@@ -144,7 +144,7 @@ class RevisionAdmin(KnowledgeAdmin):
 
     @display(description=_("reason"))
     def reason(self, row: Revision) -> str:
-        return reason_of(row.error_message, row.error_params)
+        return sentence_of(row.error_message, row.error_params)
 
     @action(description=_("Retry"))
     def retry(self, request: HttpRequest, rows: QuerySet[Revision]) -> None:

@@ -20,7 +20,7 @@ from knowledge import archive as verbs
 from knowledge import background
 from knowledge.access import access_archive, access_base, visible_archives
 from knowledge.models import Archive, Role
-from portal.kernel.errors import ArchwayError, NotFound
+from portal.kernel.errors import NotFound, sentence_of
 from portal.kernel.reading import asker, checked
 
 
@@ -45,8 +45,7 @@ class ArchiveSerializer(serializers.ModelSerializer[Archive]):
         return archive.base.uid if archive.base and archive.base.deleted_at is None else None
 
     def get_reason(self, archive: Archive) -> str:
-        params = {name: value for name, value in archive.error_params.items() if name not in {"code", "message"}}
-        return ArchwayError(archive.error_message, **params).sentence() if archive.error_message else ""
+        return sentence_of(archive.error_message, archive.error_params)
 
     def get_content_hash(self, archive: Archive) -> str:
         return str(archive.summary.get("content_hash", ""))

@@ -33,7 +33,8 @@ class BaseViewSet(GenericViewSet[KnowledgeBase]):
     def get_queryset(self) -> QuerySet[KnowledgeBase]:
         principal = asker(self.request)
         live = Count("documents", filter=Q(documents__deleted_at__isnull=True))
-        return with_role(principal, visible_bases(principal)).annotate(document_count=live).order_by("name")
+        rows = with_role(principal, visible_bases(principal))
+        return rows.annotate(document_count=live).select_related("embedding").order_by("name")
 
     def _shown(self, uid: str, code: int = status.HTTP_200_OK) -> Response:
         """The base as it is now; nothing when the change has taken it out of the asker's sight."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict
+from types import MappingProxyType
+from typing import Any, cast
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
@@ -16,13 +19,8 @@ from knowledge import background, batches, tags
 from knowledge.access import access_base, access_batch, visible_batches
 from knowledge.batches import Selection
 from knowledge.models import Batch, BatchItem, Role
-from portal.kernel.errors import ArchwayError
+from portal.kernel.errors import sentence_of
 from portal.kernel.reading import asker, checked
-
-
-def _reason(message: str, params: dict[str, Any]) -> str:
-    kept = {name: value for name, value in params.items() if name not in {"code", "message"}}
-    return ArchwayError(message, **kept).sentence() if message else ""
 
 
 class BatchItemSerializer(serializers.ModelSerializer[BatchItem]):
@@ -36,7 +34,7 @@ class BatchItemSerializer(serializers.ModelSerializer[BatchItem]):
         fields = ["document", "name", "outcome", "code", "reason"]
 
     def get_reason(self, item: BatchItem) -> str:
-        return _reason(item.message, item.params)
+        return sentence_of(item.message, item.params)
 
 
 class BatchOutcomes(serializers.Serializer[Any]):
@@ -68,14 +66,23 @@ class BatchSerializer(serializers.ModelSerializer[Batch]):
 
     @extend_schema_field(BatchOutcomes)
     def get_outcomes(self, batch: Batch) -> dict[str, int]:
-        found = batches.outcomes(batch)
-        return {name: getattr(found, name) for name in ("waiting", "done", "skipped", "failed")}
+        return asdict(self._standing(batch).outcomes)
 
     def get_may_undo(self, batch: Batch) -> bool:
-        return batches.may_undo(batch)
+        return self._standing(batch).may_undo
+
+    _standings: Mapping[int, batches.Standing] = MappingProxyType({})
+
+    def _standing(self, batch: Batch) -> batches.Standing:
+        """Counted at once for all batches of a list."""
+        if batch.pk not in self._standings:
+            several = isinstance(self.parent, serializers.ListSerializer)
+            listed = cast(list[Batch], self.parent.instance) if several else [batch]
+            self._standings = batches.standings(listed)
+        return self._standings[batch.pk]
 
     def get_reason(self, batch: Batch) -> str:
-        return _reason(batch.error_message, batch.error_params)
+        return sentence_of(batch.error_message, batch.error_params)
 
 
 class BatchInput(serializers.Serializer[Any]):

@@ -37,9 +37,9 @@ from portal.kernel.reading import asker, checked
 
 
 def _listed(rows: QuerySet[Document]) -> QuerySet[Document]:
-    return rows.select_related("base", "owner", "active_revision", "active_revision__document").prefetch_related(
-        "revisions", "revisions__created_by"
-    )
+    return rows.select_related(
+        "base", "owner", "active_revision", "active_revision__document", "active_revision__created_by"
+    ).prefetch_related("revisions", "revisions__created_by")
 
 
 class BaseDocumentsView(GenericViewSet[Document]):

@@ -12,7 +12,7 @@ from knowledge.models import CaseResult, EvaluationCase, EvaluationRun
 from knowledge.quality import cases, gate, runs
 from knowledge.quality.cases import is_live
 from knowledge.retrieval import MODES
-from portal.kernel.errors import ArchwayError
+from portal.kernel.errors import sentence_of
 
 
 class CaseSerializer(serializers.ModelSerializer[EvaluationCase]):
@@ -121,8 +121,7 @@ class RunSerializer(serializers.ModelSerializer[EvaluationRun]):
         return runs.measures_of(run) if run.is_open else run.measures
 
     def get_reason(self, run: EvaluationRun) -> str:
-        kept = {name: value for name, value in run.error_params.items() if name not in {"code", "message"}}
-        return ArchwayError(run.error_message, **kept).sentence() if run.error_message else ""
+        return sentence_of(run.error_message, run.error_params)
 
     @extend_schema_field(OpenApiTypes.OBJECT)
     def get_change(self, run: EvaluationRun) -> dict[str, Any] | None:

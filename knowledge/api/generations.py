@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 from knowledge import generation
 from knowledge.access import access_base
 from knowledge.models import Generation, Role
-from portal.kernel.errors import ArchwayError, NotFound
+from portal.kernel.errors import NotFound, sentence_of
 from portal.kernel.reading import asker, checked
 
 
@@ -39,15 +39,7 @@ class GenerationSerializer(serializers.ModelSerializer[Generation]):
         ]  # fmt: skip
 
     def get_reason(self, run: Generation) -> str:
-        return reason_of(run)
-
-
-def reason_of(run: Generation) -> str:
-    """Why a run failed, as a sentence."""
-    if not run.error_message:
-        return ""
-    kept = {name: value for name, value in run.error_params.items() if name not in {"code", "message"}}
-    return ArchwayError(run.error_message, **kept).sentence()
+        return sentence_of(run.error_message, run.error_params)
 
 
 class GenerationInput(serializers.Serializer[Any]):

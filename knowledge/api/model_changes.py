@@ -14,7 +14,7 @@ from knowledge import model_changes
 from knowledge.access import access_base
 from knowledge.models import ModelChange, Role
 from knowledge.quality import gate
-from portal.kernel.errors import ArchwayError, NotFound
+from portal.kernel.errors import NotFound, sentence_of
 from portal.kernel.reading import asker, checked
 
 
@@ -39,10 +39,7 @@ class ModelChangeSerializer(serializers.ModelSerializer[ModelChange]):
         ]  # fmt: skip
 
     def get_reason(self, change: ModelChange) -> str:
-        if not change.error_message:
-            return ""
-        kept = {name: value for name, value in change.error_params.items() if name not in {"code", "message"}}
-        return ArchwayError(change.error_message, **kept).sentence()
+        return sentence_of(change.error_message, change.error_params)
 
 
 class ModelChangeInput(serializers.Serializer[Any]):

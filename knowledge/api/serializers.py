@@ -10,12 +10,7 @@ from rest_framework import serializers
 from knowledge import metadata
 from knowledge.models import Attempt, Chunk, Document, Grant, KnowledgeBase, Revision, Role
 from knowledge.retrieval.contract import MODES, RERANKS
-from portal.kernel.errors import ArchwayError
-
-
-def reason_of(message: str, params: dict[str, Any]) -> str:
-    """A stored error in the reader's language; empty when there is none."""
-    return ArchwayError(message, **params).sentence() if message else ""
+from portal.kernel.errors import sentence_of
 
 
 class BaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
@@ -108,7 +103,7 @@ class RevisionSerializer(serializers.ModelSerializer[Revision]):
         ]  # fmt: skip
 
     def get_reason(self, revision: Revision) -> str:
-        return reason_of(revision.error_message, revision.error_params)
+        return sentence_of(revision.error_message, revision.error_params)
 
     def get_created_by(self, revision: Revision) -> str | None:
         return str(revision.created_by) if revision.created_by else None
@@ -188,7 +183,7 @@ class AttemptSerializer(serializers.ModelSerializer[Attempt]):
         fields = ["number", "worker", "started_at", "ended_at", "slices", "seconds", "outcome", "code", "reason"]
 
     def get_reason(self, attempt: Attempt) -> str:
-        return reason_of(attempt.message, attempt.params)
+        return sentence_of(attempt.message, attempt.params)
 
 
 class ConditionInput(serializers.Serializer[Any]):

@@ -7,8 +7,9 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from knowledge.api.serializers import DocumentSerializer, RevisionSerializer, reason_of
+from knowledge.api.serializers import DocumentSerializer, RevisionSerializer
 from knowledge.models import Source, SourcePage, SourceRun, Upload
+from portal.kernel.errors import sentence_of
 
 SAME_NAMES = ["revision", "keep_both", "skip"]
 
@@ -30,7 +31,7 @@ class UploadSerializer(serializers.ModelSerializer[Upload]):
         ]  # fmt: skip
 
     def get_reason(self, upload: Upload) -> str:
-        return reason_of(upload.error_message, upload.error_params)
+        return sentence_of(upload.error_message, upload.error_params)
 
 
 class TextInput(serializers.Serializer[Any]):
@@ -100,7 +101,7 @@ class SourceRunSerializer(serializers.ModelSerializer[SourceRun]):
         ]  # fmt: skip
 
     def get_reason(self, run: SourceRun) -> str:
-        return reason_of(run.error_message, run.error_params)
+        return sentence_of(run.error_message, run.error_params)
 
 
 class SourceSerializer(serializers.ModelSerializer[Source]):
@@ -119,7 +120,9 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
 
     @extend_schema_field(SourceRunSerializer(allow_null=True))
     def get_last_run(self, source: Source) -> Any:
-        run = source.runs.order_by("-number").first()
+        # A list fetches those of all its sources at once, under this name.
+        newest = getattr(source, "newest_runs", None)
+        run = next(iter(source.runs.order_by("-number")[:1] if newest is None else newest), None)
         return SourceRunSerializer(run).data if run else None
 
 
@@ -137,7 +140,7 @@ class SourcePageSerializer(serializers.ModelSerializer[SourcePage]):
         ]  # fmt: skip
 
     def get_reason(self, page: SourcePage) -> str:
-        return reason_of(page.error_message, page.error_params)
+        return sentence_of(page.error_message, page.error_params)
 
 
 class SourceInput(serializers.Serializer[Any]):

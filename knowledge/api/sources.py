@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from django.core.files.uploadedfile import TemporaryUploadedFile
+from django.db.models import Prefetch
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -124,7 +125,9 @@ class BaseSourcesView(GenericViewSet[Source]):
 
     def list(self, request: Request, base: str) -> Response:
         row = access_base(asker(request), base, Role.EDITOR)
-        rows = visible_sources(asker(request)).filter(base=row).select_related("base").order_by("name", "id")
+        newest = Prefetch("runs", SourceRun.objects.order_by("-number")[:1], to_attr="newest_runs")
+        rows = visible_sources(asker(request)).filter(base=row).select_related("base").prefetch_related(newest)
+        rows = rows.order_by("name", "id")
         return self.get_paginated_response(self.get_serializer(self.paginate_queryset(rows), many=True).data)
 
     @extend_schema(request=source_shapes.SourceInput, responses={201: source_shapes.SourceSerializer})

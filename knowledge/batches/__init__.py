@@ -7,9 +7,10 @@ and how they are undone is one table (`verbs`).
 
 from knowledge.batches.running import begin, work
 from knowledge.batches.starting import Selection, again, start, undo
-from knowledge.batches.summary import Outcomes, may_undo, outcomes
+from knowledge.batches.summary import Outcomes, Standing, may_undo, outcomes, standings
 from knowledge.batches.verbs import VERBS
 
 __all__ = [
-    "VERBS", "Outcomes", "Selection", "again", "begin", "may_undo", "outcomes", "start", "undo", "work",
+    "VERBS", "Outcomes", "Selection", "Standing", "again", "begin", "may_undo", "outcomes", "standings", "start",
+    "undo", "work",
 ]  # fmt: skip

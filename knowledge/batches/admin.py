@@ -27,7 +27,7 @@ from knowledge.models import Archive, Batch, BatchItem, Document, KnowledgeBase,
 from knowledge.pages.batch_forms import FORMS
 from knowledge.pages.batch_pages import ask
 from portal.kernel.admin_door import ScopedAdmin, asker, register
-from portal.kernel.errors import ArchwayError
+from portal.kernel.errors import ArchwayError, sentence_of
 from portal.kernel.principal import Principal
 
 TONES = {
@@ -91,12 +91,7 @@ def _say(admin: Any, request: HttpRequest, batch: Batch) -> None:
     values |= {name: getattr(found, name) for name in ("done", "skipped", "failed", "waiting")}
     admin.message_user(request, said % values, messages.WARNING if found.failed else messages.SUCCESS)
     for item in batch.items.filter(outcome=BatchItem.Outcome.FAILED)[:5]:
-        admin.message_user(request, f"{item.name}: {_reason(item)}", messages.ERROR)
-
-
-def _reason(item: BatchItem) -> str:
-    params = {name: value for name, value in item.params.items() if name not in {"code", "message"}}
-    return ArchwayError(item.message, **params).sentence() if item.message else ""
+        admin.message_user(request, f"{item.name}: {sentence_of(item.message, item.params)}", messages.ERROR)
 
 
 @register(Document)
@@ -171,7 +166,7 @@ class BatchItemAdmin(KnowledgeAdmin):
 
     @display(description=_("reason"))
     def why(self, row: BatchItem) -> str:
-        return _reason(row)
+        return sentence_of(row.message, row.params)
 
 
 @register(Tag)

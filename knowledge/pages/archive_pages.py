@@ -22,7 +22,7 @@ from knowledge.pages.document_list import following
 from portal.gateway.endpoints import visible_endpoints
 from portal.gateway.models import ModelEndpoint
 from portal.kernel import events
-from portal.kernel.errors import ArchwayError, Conflict, Invalid, NotFound
+from portal.kernel.errors import ArchwayError, Conflict, Invalid, NotFound, sentence_of
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.models import User
 from portal.kernel.pages import page_of, say, signed_in
@@ -75,8 +75,7 @@ class _Row:
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
-        params = {key: value for key, value in archive.error_params.items() if key not in {"code", "message"}}
-        self.why = ArchwayError(archive.error_message, **params).sentence() if archive.error_message else ""
+        self.why = sentence_of(archive.error_message, archive.error_params)
 
     @property
     def may_fetch(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +37,17 @@ class BatchNotice:
 
 def described(batch: Batch) -> BatchNotice:
     """A batch with its figures."""
-    label = batches.VERBS[batch.verb].label
-    return BatchNotice(batch, batches.outcomes(batch), label, may_undo=batches.may_undo(batch))
+    return all_described([batch])[0]
+
+
+def all_described(listed: Iterable[Batch]) -> list[BatchNotice]:
+    """The same for a list."""
+    rows = list(listed)
+    found = batches.standings(rows)
+    return [
+        BatchNotice(row, found[row.pk].outcomes, batches.VERBS[row.verb].label, may_undo=found[row.pk].may_undo)
+        for row in rows
+    ]
 
 
 def keep_notice(request: HttpRequest, batch: Batch) -> None:

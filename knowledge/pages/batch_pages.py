@@ -18,9 +18,9 @@ from knowledge.batches.verbs import find
 from knowledge.models import Batch, BatchItem, ChunkVersion, KnowledgeBase, Role
 from knowledge.pages import frame
 from knowledge.pages.batch_forms import FORMS, split_tags
-from knowledge.pages.batch_notice import described, keep_notice
+from knowledge.pages.batch_notice import all_described, described, keep_notice
 from knowledge.pages.document_list import following
-from portal.kernel.errors import ArchwayError, Conflict, Invalid, NotFound
+from portal.kernel.errors import Conflict, Invalid, NotFound, sentence_of
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import back, page_of, say, signed_in
 from portal.kernel.principal import Principal
@@ -113,12 +113,8 @@ def _started(request: PortalRequest, base: KnowledgeBase, batch: Batch) -> HttpR
 def reason(row: BatchItem | Batch) -> str:
     """Why, in the reader's language."""
     if isinstance(row, Batch):
-        return ArchwayError(row.error_message, **_safe(row.error_params)).sentence() if row.error_message else ""
-    return ArchwayError(row.message, **_safe(row.params)).sentence() if row.message else ""
-
-
-def _safe(params: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in params.items() if name not in {"code", "message"}}
+        return sentence_of(row.error_message, row.error_params)
+    return sentence_of(row.message, row.params)
 
 
 @require_safe
@@ -132,7 +128,7 @@ def batch_list(request: PortalRequest, principal: Principal, base: str) -> HttpR
     context = {
         **frame.base_frame(home, "documents"),
         "page": page,
-        "rows": [described(batch) for batch in page.object_list],
+        "rows": all_described(page.object_list),
         "topic": topic,
         "after": seq,
     }

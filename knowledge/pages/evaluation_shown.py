@@ -13,7 +13,7 @@ from knowledge.models import CaseResult, CaseTarget, EvaluationCase, EvaluationR
 from knowledge.pages.charts import Chart, chart
 from knowledge.quality import runs
 from knowledge.quality.cases import is_live
-from portal.kernel.errors import ArchwayError
+from portal.kernel.errors import sentence_of
 from portal.kernel.principal import Principal
 
 VARIANT_NAMES: dict[str, Any] = {
@@ -45,11 +45,7 @@ def name_of(variant: str) -> str:
 
 def why_of(run: EvaluationRun) -> str:
     """Why a run ended as it did, in one sentence; empty when it went well."""
-    if not run.error_message:
-        return ""
-    return ArchwayError(
-        run.error_message, **{key: value for key, value in run.error_params.items() if key not in {"code", "message"}}
-    ).sentence()
+    return sentence_of(run.error_message, run.error_params)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from knowledge import generation
 from knowledge.access import access_base, access_question
-from knowledge.api.generations import reason_of
 from knowledge.generation import Wanted
 from knowledge.generation.starting import MOST_CASES, MOST_EACH
 from knowledge.models import ChunkQuestion, Generation, KnowledgeBase, Role
@@ -22,7 +21,7 @@ from knowledge.pages.document_list import following
 from knowledge.questions import verbs as questions
 from portal.gateway.endpoints import visible_endpoints
 from portal.gateway.models import ModelEndpoint
-from portal.kernel.errors import ArchwayError, NotFound
+from portal.kernel.errors import ArchwayError, NotFound, sentence_of
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import page_of, say, signed_in
 from portal.kernel.principal import Principal
@@ -100,7 +99,7 @@ def _page(
         "estimate": estimate,
         "estimated": estimate.as_json() if estimate else {},
         "run": run,
-        "reason": reason_of(run) if run else "",
+        "reason": sentence_of(run.error_message, run.error_params) if run else "",
         "page": page,
         "problems": request.session.pop(frame.PROBLEMS, []),
         "topic": topic,

@@ -17,7 +17,7 @@ from knowledge.pages.frame import keep_problem
 from knowledge.quality import gate
 from portal.gateway.endpoints import visible_endpoints
 from portal.gateway.models import ModelEndpoint
-from portal.kernel.errors import ArchwayError, Conflict, Invalid, NotFound
+from portal.kernel.errors import Conflict, Invalid, NotFound, sentence_of
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import say, signed_in
 from portal.kernel.principal import Principal
@@ -50,12 +50,9 @@ def model_context(principal: Principal, base: KnowledgeBase) -> dict[str, Any]:
     """What the section "Models" of the settings shows."""
     others = others_than(principal, base)
     change = model_changes.last(base)
-    reason = ""
-    if change is not None and change.error_message:
-        reason = ArchwayError(change.error_message, **change.error_params).sentence()
     return {
         "change": change,
-        "change_reason": reason,
+        "change_reason": sentence_of(change.error_message, change.error_params) if change else "",
         "model_form": ModelForm(principal, base, auto_id="model_%s") if others else None,
         "leaves_house": any(model_changes.may_leave_house(endpoint) for endpoint in others),
     }

@@ -11,12 +11,11 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from knowledge.access import access_base, access_source, visible_sources
-from knowledge.api.serializers import reason_of
 from knowledge.models import KnowledgeBase, Role, Source, SourcePage, SourceRun
 from knowledge.pages.frame import base_frame, keep_problem
 from knowledge.pages.source_forms import NewSourceForm, SourceSettingsForm, settings_of
 from knowledge.sources import runs, verbs
-from portal.kernel.errors import ArchwayError, NotFound
+from portal.kernel.errors import ArchwayError, NotFound, sentence_of
 from portal.kernel.middleware import PortalRequest
 from portal.kernel.pages import page_of, say, signed_in
 from portal.kernel.principal import Principal
@@ -66,7 +65,7 @@ def shown_run(run: SourceRun | None) -> dict[str, Any] | None:
         "icon": icon,
         "open": run.status in SourceRun.OPEN,
         "counts": [(label, run.counts[name]) for name, label in COUNTED if run.counts.get(name)],
-        "reason": reason_of(run.error_message, run.error_params),
+        "reason": sentence_of(run.error_message, run.error_params),
     }
 
 
@@ -155,11 +154,11 @@ def _states(source: Source) -> list[tuple[str, str, int]]:
 
 def _problems(run: SourceRun) -> list[tuple[str, str]]:
     """(address, why) of the pages of a run that came to nothing."""
-    return [(row["url"], reason_of(row["message"], row["params"])) for row in run.problems[:PROBLEMS_SHOWN]]
+    return [(row["url"], sentence_of(row["message"], row["params"])) for row in run.problems[:PROBLEMS_SHOWN]]
 
 
 def _reasons(page: SourcePage) -> str:
-    return reason_of(page.error_message, page.error_params)
+    return sentence_of(page.error_message, page.error_params)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -19,7 +19,7 @@ from knowledge.access import searchable_documents, visible_chunks
 from knowledge.models import Document, EvaluationCase, KnowledgeBase
 from knowledge.quality import cases
 from knowledge.quality.cases import Target
-from portal.kernel.errors import ArchwayError, Invalid
+from portal.kernel.errors import ArchwayError, Invalid, sentence_of
 from portal.kernel.principal import Principal
 
 MOST_BYTES = 5_000_000
@@ -53,7 +53,7 @@ class RowProblem:
 
     def sentence(self) -> str:
         """In the reader's language."""
-        return ArchwayError(self.message, **self.params).sentence()
+        return sentence_of(self.message, self.params)
 
 
 @dataclass(frozen=True, slots=True)

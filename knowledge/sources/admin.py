@@ -12,10 +12,10 @@ from unfold.contrib.filters.admin import RangeDateTimeFilter
 from unfold.decorators import action, display
 
 from knowledge.admin_scope import KnowledgeAdmin
-from knowledge.api.serializers import reason_of
 from knowledge.models import Origin, Source, SourcePage, SourceRun, Upload
 from knowledge.sources import runs, verbs
 from portal.kernel.admin_door import asker, register
+from portal.kernel.errors import sentence_of
 from portal.kernel.principal import Principal
 
 RUN_TONES = {"queued": "info", "running": "info", "done": "success", "failed": "danger", "cancelled": "default"}
@@ -76,7 +76,7 @@ class SourceRunAdmin(KnowledgeAdmin):
 
     @display(description=_("reason"))
     def reason(self, row: SourceRun) -> str:
-        return reason_of(row.error_message, row.error_params)
+        return sentence_of(row.error_message, row.error_params)
 
 
 @register(SourcePage)
@@ -95,7 +95,7 @@ class SourcePageAdmin(KnowledgeAdmin):
 
     @display(description=_("reason"))
     def reason(self, row: SourcePage) -> str:
-        return reason_of(row.error_message, row.error_params)
+        return sentence_of(row.error_message, row.error_params)
 
 
 @register(Origin)

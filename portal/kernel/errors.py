@@ -8,7 +8,23 @@ no Django, so this module imports nothing of Django at import time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
+
+
+def sentence_of(message: str, params: Mapping[str, object]) -> str:
+    """An error that was kept, in the reader's language; empty when there is none.
+
+    A sentence that does not fit what was kept with it is told as it stands: a reason is never a reason to fail.
+    """
+    from django.utils.translation import gettext
+
+    if not message:
+        return ""
+    try:
+        return gettext(message) % params if params else gettext(message)
+    except (KeyError, TypeError, ValueError):
+        return gettext(message)
 
 
 class ArchwayError(Exception):
@@ -26,9 +42,7 @@ class ArchwayError(Exception):
 
     def sentence(self) -> str:
         """The message in the active language, placeholders filled."""
-        from django.utils.translation import gettext
-
-        return gettext(self.message) % self.params if self.params else gettext(self.message)
+        return sentence_of(self.message, self.params)
 
     def __str__(self) -> str:
         return self.message % self.params if self.params else self.message

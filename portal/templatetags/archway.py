@@ -16,6 +16,7 @@ from django.utils.translation import gettext, gettext_lazy, ngettext
 
 from knowledge import worklist
 from knowledge.models import Document, KnowledgeBase, Revision
+from portal.kernel.errors import sentence_of
 from portal.kernel.pages import PAGE_SIZES
 from portal.pages.icons import ICONS
 
@@ -117,14 +118,9 @@ def progress(revision: Revision) -> dict[str, Any]:
 @register.simple_tag
 def reason(row: Any) -> str:
     """Why a revision (or an attempt) failed, in the reader's language; empty when it did not."""
-    message = getattr(row, "error_message", None) or getattr(row, "message", "")
+    message: Any = getattr(row, "error_message", None) or getattr(row, "message", "")
     params = getattr(row, "error_params", None) or getattr(row, "params", {})
-    if not message:
-        return ""
-    try:
-        return gettext(message) % params if params else gettext(message)
-    except (KeyError, TypeError, ValueError):
-        return str(gettext(message))
+    return sentence_of(message, params)
 
 
 @register.simple_tag
