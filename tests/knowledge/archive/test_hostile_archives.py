@@ -195,6 +195,19 @@ def test_files_of_other_kinds_are_refused_at_the_door(world: World, tmp_path: Pa
     assert not Archive.objects.exists()
 
 
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 0.999])
+def test_an_archive_that_is_cut_off_is_refused_at_the_door(
+    world: World, honest: Path, tmp_path: Path, share: float
+) -> None:
+    data = honest.read_bytes()
+    (tmp_path / "cut.zip").write_bytes(data[: int(len(data) * share)])
+    before = counts()
+    with pytest.raises(ArchwayError) as refused:
+        archive.start_import(world.principal(world.alice), tmp_path / "cut.zip", "cut.zip")
+    assert refused.value.code == "not_an_archive"
+    assert counts() == before and not Archive.objects.exists()
+
+
 def test_a_newer_format_is_named(world: World, honest: Path, tmp_path: Path) -> None:
     def newer(entries: Entries) -> None:
         manifest = json.loads(entries["manifest.json"])

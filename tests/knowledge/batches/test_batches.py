@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from knowledge import background, bases, batches, documents, lifecycle
+from knowledge import background, bases, batches, documents, lifecycle, moving
 from knowledge.access import access_batch
 from knowledge.batches import Selection
 from knowledge.models import Archive, Batch, Document, Grant, KnowledgeBase, Revision, Role
 from portal.kernel import keys
 from portal.kernel.errors import Conflict, Invalid, NotFound
-from portal.kernel.models import AuditEntry
+from portal.kernel.models import AuditEntry, new_uid
 from portal.kernel.principal import Principal, for_key
 from tests.support.people import World, indexed, put
 
@@ -283,6 +283,30 @@ def test_start_and_end_stand_in_the_audit_log(world: World, alice: Principal) ->
     assert (started.detail["verb"], started.detail["documents"]) == ("tag", 2)
     assert ended.detail["documents_done"] == 2
     assert ended.base_ids == [world.base.pk]
+
+
+def test_a_batch_of_more_than_a_thousand_goes_past_those_that_are_gone(
+    world: World, alice: Principal, settings: Any
+) -> None:
+    settings.ARCHWAY = {**settings.ARCHWAY, "SLICE_SECONDS": 60}
+    rows = Document.objects.bulk_create(
+        Document(base=world.base, source_key=f"{n:04}.md", name=f"{n:04}.md", uid=new_uid()) for n in range(1_010)
+    )
+    batch = batches.start(alice, world.base, "disable", Selection(scope="all", expected=1_010))
+    documents.delete(alice, rows[3])
+    documents.delete(alice, rows[4])
+    documents.purge(alice, Document.objects.get(pk=rows[4].pk))
+    other = bases.create(alice, name="Other")
+    moving.move(alice, rows[5], other)
+    while batches.work(batch.pk):
+        pass
+    batch.refresh_from_db()
+    found = outcome(batch)
+    assert (batch.status, batch.done, len(found)) == ("done", 1_010, 1_010)
+    odd = {name: one for name, one in found.items() if one[0] != "done"}
+    assert set(odd) == {"0003.md", "0004.md", "0005.md"} and all(code for _, code in odd.values())
+    assert Document.objects.filter(base=world.base, enabled=False).count() == 1_007
+    assert Document.objects.get(pk=rows[5].pk).enabled
 
 
 def test_work_that_ended_long_ago_leaves_its_lists_and_nothing_else(world: World, alice: Principal) -> None:

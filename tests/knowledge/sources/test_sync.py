@@ -261,6 +261,18 @@ def test_a_site_map_of_maps_packed_and_plain(world: World, manual: Site) -> None
     assert "/deep/a.html" not in manual.asked
 
 
+def test_site_maps_that_name_one_another_and_themselves_are_read_once(world: World, manual: Site) -> None:
+    def names(*paths: str) -> str:
+        entries = "".join(f"<sitemap><loc>{manual.url(path)}</loc></sitemap>" for path in paths)
+        return f"<sitemapindex>{entries}</sitemapindex>"
+
+    manual.put("/sitemap.xml", names("/sitemap.xml", "/other.xml"), kind="application/xml")
+    manual.put("/other.xml", names("/sitemap.xml", "/other.xml", "/list.txt"), kind="application/xml")
+    manual.put("/list.txt", f"{manual.url('/start.html')}\n" * 3, kind="text/plain")
+    assert counts(synced(make(world, manual.url("/sitemap.xml"), "sitemap"))) == {"new": 1}
+    assert all(manual.asked.count(path) == 1 for path in ("/sitemap.xml", "/other.xml", "/list.txt", "/start.html"))
+
+
 def test_the_start_of_a_site_leads_to_the_maps_that_it_names(world: World, manual: Site) -> None:
     manual.put("/robots.txt", f"Sitemap: {manual.url('/maps/all.xml')}\n", kind="text/plain")
     manual.put("/maps/all.xml", f"<urlset><url><loc>{manual.url('/start.html')}</loc></url></urlset>", kind="text/xml")
