@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -23,6 +24,23 @@ from portal.kernel.secrets import Secret
 
 # The supervisor's own process; no tenant can give this address.
 _OWN_MACHINE = egress.Allowed.read(["127.0.0.0/8", "::1/128"])
+
+
+@dataclass
+class Trip:
+    """Whether a request got as far as being sent: what fails before that is the request's own fault."""
+
+    began: bool = False
+
+
+_trip: ContextVar[Trip | None] = ContextVar("trip", default=None)
+
+
+def watched_trip() -> Trip:
+    """What becomes of the requests that this task sends from now on."""
+    trip = Trip()
+    _trip.set(trip)
+    return trip
 
 
 class _JudgingResolver(aiohttp.abc.AbstractResolver):
@@ -70,6 +88,8 @@ def _transport_class() -> Any:
             return aiohttp.ClientSession(connector=connector, trust_env=False, cookie_jar=aiohttp.DummyCookieJar())
 
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if (trip := _trip.get()) is not None:
+                trip.began = True
             if _is_address(request.url.host):
                 # Bare addresses never reach a resolver; judging them looks nothing up.
                 egress.judge(str(request.url), self._allowed)

@@ -60,6 +60,7 @@ class Completion:
         self._begin()
         litellm = await clients.runtime()
         answer: Any = None
+        trip = clients.watched_trip()
         try:
             answer = await litellm.acompletion(**self._arguments(endpoint, secret))
             if self._streamed:
@@ -71,7 +72,9 @@ class Completion:
         except ArchwayError:
             raise
         except Exception as error:  # noqa: BLE001  # the edge to a library that raises anything
-            failure = failures.failure_of(error, endpoint.name)
+            # What LiteLLM can not translate it calls a broken connection, which would be tried again and tell others
+            # that the provider is away.
+            failure = failures.failure_of(error, endpoint.name) if trip.began else failures.refused(endpoint.name)
             # Never the error itself, whose words are the provider's, and may hold keys or text.
             logger.info("%s: %s of %s", failure.code, type(error).__name__, endpoint.uid)
             raise AttemptFailed(failure, failures.retry_after(error)) from None

@@ -28,7 +28,7 @@ def _missing(model: str) -> ArchwayError:
     return Invalid('The provider does not know the model "%(model)s".', code="model_not_found", model=model)
 
 
-def _refused(model: str) -> ArchwayError:
+def refused(model: str) -> ArchwayError:
     return Invalid('The provider of "%(model)s" refused the request.', code="model_refused", model=model)
 
 
@@ -69,14 +69,14 @@ def _untrusted(model: str) -> ArchwayError:
 
 
 _BY_STATUS: dict[int, Make] = {
-    400: _refused,
+    400: refused,
     401: _auth,
     402: _unpaid,
     403: _auth,
     404: _missing,
     405: _missing,
     413: _too_long,
-    422: _refused,
+    422: refused,
     429: _busy,
 }
 # Classes of LiteLLM that say more than the status they carry.
