@@ -50,8 +50,8 @@ class WrongBody(WrongMedia):
 class _Tus(APIView):
     """What both addresses share: scopes, the protocol's headers, and the answer to OPTIONS."""
 
-    read_scopes = ("kb:write", "kb:manage")
-    write_scopes = ("kb:write", "kb:manage")
+    read_scopes: tuple[str, ...] = ("kb:write", "kb:manage")
+    write_scopes: tuple[str, ...] = ("kb:write", "kb:manage")
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         answer = super().finalize_response(request, response, *args, **kwargs)

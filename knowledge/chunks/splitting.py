@@ -59,8 +59,9 @@ def as_made(passages: Sequence[Passage]) -> list[Made]:
             tuple(clean(title) for title in one.heading_path),
             one.page,
             one.sheet and clean(one.sheet),
-            *(one.rows or (None, None)),
-            one.slide,
+            row_first=one.rows[0] if one.rows else None,
+            row_last=one.rows[1] if one.rows else None,
+            slide=one.slide,
         )
         for one in passages
     ]

@@ -8,16 +8,21 @@ import pytest
 from django.test import Client
 
 from knowledge import background, lifecycle, model_changes
+from knowledge.chunks import verbs
 from knowledge.ingestion import pipeline
 from knowledge.ingestion.embed import BATCH
 from knowledge.model_changes import running
-from knowledge.models import ChunkVector, KnowledgeBase, ModelChange, Revision
-from knowledge.retrieval import RetrievalRequest, retrieve
+from knowledge.models import Chunk, ChunkVector, KnowledgeBase, ModelChange, QuestionVector, Revision
+from knowledge.questions import embedding
+from knowledge.questions import verbs as questions
+from knowledge.retrieval import Hit, Mode, RetrievalRequest, retrieve
+from knowledge.terms import verbs as terms
 from knowledge.verification import verify
+from portal.gateway import verbs as gateway
 from portal.gateway.embedding import space_of
 from portal.gateway.models import ModelEndpoint
 from portal.kernel.errors import Conflict, Invalid
-from portal.kernel.models import AuditEntry, Notification
+from portal.kernel.models import AuditEntry, Notification, User
 from tests.support.people import PASSWORD, World, indexed, put
 from tests.support.slow_model import SteppedProvider, rules
 
@@ -128,6 +133,37 @@ def test_it_goes_on_where_a_slice_ended_and_embeds_nothing_twice(
     change.refresh_from_db()
     assert change.status == ModelChange.Status.DONE
     assert ChunkVector.objects.filter(space=space_of(other)).count() == change.total
+
+
+def test_a_passage_edited_and_one_excluded_meanwhile_are_found_with_the_new_model(
+    world: World, other: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    revision = filled(world, 120)
+    alice = world.principal(world.alice)
+    switch = running._switch
+    edits: list[str] = []
+
+    def meanwhile(turn, space):  # type: ignore[no-untyped-def]
+        if not edits:
+            rows = Chunk.objects.filter(revision=revision, level="passage").order_by("ordinal")
+            first, second = rows.select_related("revision__document__base", "revision__space")[:2]
+            verbs.edit(alice, first, "The quagga stands in the yard.", version=1)
+            verbs.set_enabled(alice, second, False, version=1)
+            edits.extend([first.text, second.text])
+        return switch(turn, space)
+
+    monkeypatch.setattr(running, "_switch", meanwhile)
+    change = begin(world, other)
+    for _ in range(10):
+        through(change)
+        change.refresh_from_db()
+        if not change.is_open:
+            break
+    assert change.status == ModelChange.Status.DONE
+    assert spaces(revision) == {space_of(other).pk}
+    found = found_by_meaning(world)
+    assert edits[1] not in found and edits[0] not in found and found
+    assert all(finding.ok for finding in verify())
 
 
 def test_a_cancelled_change_leaves_the_base_as_it_was(world: World, other: ModelEndpoint) -> None:
@@ -252,6 +288,65 @@ def test_an_earlier_revision_has_no_vectors_of_the_new_model_and_says_so(world: 
         lifecycle.activate(world.principal(world.alice), first.document, first)
     assert refused.value.code == "vectors_gone"
     assert not ChunkVector.objects.filter(revision=first).exists()
+
+
+def test_questions_and_terms_go_over_with_their_base(world: World, other: ModelEndpoint) -> None:
+    alice = world.principal(world.alice)
+    revision = filled(world)
+    passage = Chunk.objects.defer("lexemes").filter(revision=revision, level="passage").first()
+    assert passage is not None
+    questions.add(alice, passage, ["May I bring my dog along?"])
+    terms.take_over(alice, world.base, [terms.Wanted("rule 3", synonyms=("the third law",))])
+    embedding.embed_missing()
+
+    def found(query: str, mode: Mode) -> Hit:
+        world.base.refresh_from_db()
+        return retrieve(alice, RetrievalRequest(query, (world.base.uid,), mode=mode)).hits[0]
+
+    for move in (lambda: None, lambda: through(begin(world, other))):
+        move()
+        assert found("May I bring my dog along?", "embedding").question
+        assert found("May I bring my dog along?", "keywords").question
+        assert "rule 3" in found("the third law", "keywords").text
+    assert set(QuestionVector.objects.values_list("space_id", flat=True)) == {space_of(other).pk}
+
+
+def test_an_endpoint_that_holds_vectors_gets_no_other_model_behind_the_back_of_its_bases(
+    world: World, other: ModelEndpoint, provider: SteppedProvider
+) -> None:
+    filled(world)
+    through(begin(world, other))
+    hits = found_by_meaning(world)
+    client = Client()
+    client.force_login(User.objects.create_superuser("olga", password=PASSWORD))
+    page = f"/admin/gateway/modelendpoint/{other.pk}/change/"
+    for changes in ({"model_name": "another"}, {"base_url": f"{provider.url}/elsewhere"}):
+        other.refresh_from_db()
+        for name, value in changes.items():
+            setattr(other, name, value)
+        with pytest.raises(Conflict) as refused:
+            gateway.save_endpoint(None, other)
+        assert (refused.value.code, refused.value.params["n"]) == ("model_in_use", 1)
+        form = client.get(page).context["adminform"].form
+        kept = {name: "" if form[name].value() is None else form[name].value() for name in form.fields}
+        said = client.post(page, {**kept, "parameters": "{}", **changes}, follow=True).content.decode()
+        assert "hold vectors of this model" in said
+    other.refresh_from_db()
+    assert (other.model_name, other.base_url) == ("other", provider.url)
+    other.timeout_seconds = 30
+    gateway.save_endpoint(None, other)  # what is not the model may be changed
+    assert found_by_meaning(world) == hits
+    free = ModelEndpoint.objects.create(name="Free", kind="embedding", provider=other.provider, base_url=provider.url)
+    free.model_name = "whatever"
+    gateway.save_endpoint(None, free)
+
+
+def test_vectors_of_another_model_are_said_and_not_silently_found_empty(world: World, other: ModelEndpoint) -> None:
+    filled(world)
+    KnowledgeBase.objects.filter(pk=world.base.pk).update(embedding=other)
+    result = retrieve(world.principal(world.bob), RetrievalRequest("rule 3", (world.base.uid,)))
+    assert [warning["code"] for warning in result.warnings] == ["vectors_missing"]
+    assert "rule 3" in result.hits[0].text
 
 
 # -- doors -----------------------------------------------------------------------------------------
