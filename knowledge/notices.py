@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from knowledge import bases
 from knowledge.access import visible_bases
+from knowledge.models import EvaluationRun, ModelChange
+from portal.kernel import notify
 from portal.kernel.models import Notification
 from portal.kernel.principal import Principal
 
@@ -31,3 +36,19 @@ def mark_read(principal: Principal, uids: list[str] | None = None) -> int:
     if uids is not None:
         rows = rows.filter(uid__in=uids)
     return rows.update(read_at=timezone.now())
+
+
+def tell_of_work(work: ModelChange | EvaluationRun, kind: str, *, page: str, **params: Any) -> None:
+    """Tell the owners of the base, and whoever started the work, how it went; `page` is below the base's."""
+    people = {person.pk: person for person in bases.owners(work.base)}
+    if work.created_by is not None and work.created_by.is_active:
+        people[work.created_by.pk] = work.created_by
+    notify.tell(
+        people.values(),
+        kind,
+        workspace_id=work.workspace_id,
+        base_ids=[work.base.pk],
+        link=f"/bases/{work.base.uid}/{page}",
+        base=work.base.name,
+        **params,
+    )

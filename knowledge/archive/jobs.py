@@ -296,13 +296,14 @@ def _give_up(archive: Archive, status: Archive.Status, error: ArchwayError | Non
 
 
 def _tell(archive: Archive, kind: str, base: KnowledgeBase | None, link: str, **params: Any) -> None:
+    named: dict[str, Any] = {"base": base.name} if base else {}
     notify.tell(
         User.objects.filter(pk=archive.created_by_id or 0, is_active=True),
         kind,
         workspace_id=archive.workspace_id,
         base_ids=[base.pk] if base else [],
         link=link,
-        **({"base": base.name} if base else {}),
+        **named,
         **params,
     )
 

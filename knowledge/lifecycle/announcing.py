@@ -102,7 +102,7 @@ def tell_reviewers(row: Revision) -> None:
     document, base = row.document, row.document.base
     owners = Grant.objects.filter(base=base, role=Role.OWNER, user__isnull=False).values("user_id")
     people = User.objects.filter(Q(pk__in=owners) | Q(pk=row.created_by_id or 0), is_active=True)
-    place = {"workspace_id": base.workspace_id, "base_ids": [base.pk]}
+    place: dict[str, Any] = {"workspace_id": base.workspace_id, "base_ids": [base.pk]}
     for person in people.order_by("pk"):
         number = notify.fold(person, ("revision.review", "revisions.review"), **place)
         if number:

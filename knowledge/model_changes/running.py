@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from knowledge import background, bases
+from knowledge import background, notices
 from knowledge.ingestion.embed import BATCH, Ahead
 from knowledge.model_changes import vectors
 from knowledge.model_changes.vectors import Missing
@@ -19,7 +20,7 @@ from portal.gateway.accounting import Caller
 from portal.gateway.embedding import embedder_for, space_of
 from portal.gateway.models import EmbeddingSpace
 from portal.gateway.protocols import Vectors
-from portal.kernel import audit, events, notify
+from portal.kernel import audit, events
 from portal.kernel.errors import ArchwayError, Conflict, Denied, Unauthenticated, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -168,18 +169,5 @@ def _switch(turn: background.Turn[ModelChange], space: EmbeddingSpace) -> bool:
     return True
 
 
-def _tell(change: ModelChange, kind: str, **params: object) -> None:
-    """Tell whoever started it and the owners of the base."""
-    people = {person.pk: person for person in bases.owners(change.base)}
-    if change.created_by is not None and change.created_by.is_active:
-        people[change.created_by.pk] = change.created_by
-    notify.tell(
-        people.values(),
-        kind,
-        workspace_id=change.workspace_id,
-        base_ids=[change.base_id],
-        link=f"/bases/{change.base.uid}/settings/?section=models",
-        base=change.base.name,
-        model=change.after.name,
-        **params,
-    )
+def _tell(change: ModelChange, kind: str, **params: Any) -> None:
+    notices.tell_of_work(change, kind, page="settings/?section=models", model=change.after.name, **params)

@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from django.db import transaction
 
-from knowledge import base_settings, bases, model_changes
+from knowledge import base_settings, bases, model_changes, notices
 from knowledge.access import access_base
 from knowledge.models import EvaluationRun, KnowledgeBase, Role
 from knowledge.quality import runs, trials
 from portal.gateway.endpoints import embedding_endpoint
-from portal.kernel import audit, notify
+from portal.kernel import audit
 from portal.kernel.errors import ArchwayError, Conflict, Invalid
 from portal.kernel.principal import Principal
 
@@ -208,17 +208,11 @@ def broke(run: EvaluationRun, error: ArchwayError) -> None:
         _tell(run, "gate.failed", reason=error.message, reason_params=dict(error.params))
 
 
-def _tell(run: EvaluationRun, kind: str, **params: object) -> None:
-    people = {person.pk: person for person in bases.owners(run.base)}
-    if run.created_by is not None and run.created_by.is_active:
-        people[run.created_by.pk] = run.created_by
-    notify.tell(
-        people.values(),
+def _tell(run: EvaluationRun, kind: str, **params: Any) -> None:
+    notices.tell_of_work(
+        run,
         kind,
-        workspace_id=run.workspace_id,
-        base_ids=[run.base_id],
-        link=f"/bases/{run.base.uid}/evaluation/{run.uid}/",
-        base=run.base.name,
+        page=f"evaluation/{run.uid}/",
         measure=base_settings.read(run.base.config).quality.measure,
         fall=f"{max(fall(run), 0):.3f}",
         **params,

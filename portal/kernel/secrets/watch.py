@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -174,7 +175,7 @@ def _credential(name: str) -> Credential | None:
         return None
 
 
-def _tell(about: Credential | None, kind: str, /, **params: object) -> None:
+def _tell(about: Credential | None, kind: str, /, **params: Any) -> None:
     """Those who run the installation, and the admins of the credential's workspace, each in a workspace they are in."""
     link = reverse("admin:kernel_credential_change", args=[about.pk]) if about else ""
     workspace_id = about.workspace_id if about else None
