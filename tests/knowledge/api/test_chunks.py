@@ -256,6 +256,7 @@ def test_edits_are_listed_and_those_that_a_reindex_would_lose_are_refused(desk: 
     desk.send("patch", f"/chunks/{passage.pk}", {"version": 1, "text": "P-100 was changed."})
     lost = desk.send("get", f"/documents/{document.uid}/edits").body
     assert lost == [{"kind": "edited", "chunk": passage.pk, "ordinal": 0, "text": "P-100 was changed."}]
+    assert document.active_revision is not None
     seen = desk.send("post", f"/revisions/{document.active_revision.uid}/preview", {"splitting": WHOLE}).body
     assert (seen["lost"], seen["kept"]) == (lost, [])
     refused = desk.send("post", f"/documents/{document.uid}/reindex", {"splitting": WHOLE})

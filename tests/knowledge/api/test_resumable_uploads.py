@@ -37,12 +37,13 @@ class Sender:
         self.client = client_of(world, user or world.alice)
         self.base = world.base
         self.address = ""
+        self.uploads = f"/api/v1/bases/{world.base.uid}/uploads"
 
-    def announce(self, name: str, length: int, **metadata: str) -> Any:
-        pairs = {"filename": name, **metadata}
+    def announce(self, file: str, length: int, **metadata: str) -> Any:
+        pairs = {"filename": file, **metadata}
         header = ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in pairs.items())
         response = self.client.post(
-            f"/api/v1/bases/{self.base.uid}/uploads",
+            self.uploads,
             headers={**TUS, "Upload-Length": str(length), "Upload-Metadata": header},
         )
         self.address = response.headers.get("Location", "")
@@ -272,15 +273,7 @@ class ImportSender(Sender):
             world.principal(user or world.alice), name="m", scopes=["kb:read", "kb:write", "kb:manage"], **narrow
         )
         self.client = Client(headers={"X-API-Key": secret})
-
-    def announce(self, file: str, length: int, **metadata: str) -> Any:
-        pairs = {"filename": file, **metadata}
-        header = ",".join(f"{key} {base64.b64encode(value.encode()).decode()}" for key, value in pairs.items())
-        response = self.client.post(
-            "/api/v1/imports/uploads", headers={**TUS, "Upload-Length": str(length), "Upload-Metadata": header}
-        )
-        self.address = response.headers.get("Location", "")
-        return response
+        self.uploads = "/api/v1/imports/uploads"
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def test_other_ways_to_ask_lead_to_the_row_and_follow_the_sheet(
     assert asked_of(document) == both
     embedding.embed_missing()
     for mode in ("keywords", "embedding", "blend"):
-        request = RetrievalRequest("How long is the holiday?", base_uids=(world.base.uid,), mode=mode)  # type: ignore[arg-type]
+        request = RetrievalRequest("How long is the holiday?", base_uids=(world.base.uid,), mode=mode)
         assert "二十五天" in retrieve(alice, request).hits[0].text
     # Switched off here it stays off, and comes along when the same file is read again.
     verbs.set_enabled(alice, ChunkQuestion.objects.get(text="放几天假"), False)
