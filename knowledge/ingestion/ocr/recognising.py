@@ -25,7 +25,7 @@ from portal.kernel.errors import ParseError
 
 CHILD = "knowledge.ingestion.ocr.child"
 # Raise it when the same pixels give other lines.
-VERSION = 1
+VERSION = 2
 BATCH = 4.0  # pages of one process: its start costs about as much as half a page
 PAGE_PIXELS, LEAST_SHARE = 2_000 * 1_414, 0.125  # a small picture counts as the part of a page that it takes
 START_SECONDS = 30

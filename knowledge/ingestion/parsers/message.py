@@ -21,6 +21,8 @@ from portal.kernel.errors import ParseError
 MIME = "message/rfc822"
 PEOPLE = ("From", "To", "Cc", "Date")
 MAX_PARTS = 1_000
+BODIES = ("text/plain", "text/html")
+UNREAD = ("text/css", "text/javascript", "text/x-amp-html")
 _BROKEN_FOLDING = re.compile(r"\s*\n\s*")
 
 
@@ -60,7 +62,19 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
 
 
 def _parts(message: Message) -> list[Message]:
-    """The leaves of the message; a forwarded message is a leaf, to be read as a member."""
+    """The leaves of the message, one form of each text; a forwarded message is a leaf, to be read as a member."""
+    leaves = _leaves(message)
+    dropped: set[int] = set()
+    for part in message.walk():
+        if part.get_content_type() == "multipart/alternative":
+            forms = [form for form in _leaves(part) if not _is_attachment(form)]
+            plain = any(_payload(form).strip() for form in _of_type(forms, "text/plain"))
+            kept = "text/plain" if plain else "text/html"
+            dropped.update(id(form) for form in forms if _is_text(form) and form.get_content_type() != kept)
+    return [part for part in leaves if id(part) not in dropped]
+
+
+def _leaves(message: Message) -> list[Message]:
     leaves: list[Message] = []
     waiting: list[Message] = [message]
     while waiting:
@@ -76,20 +90,22 @@ def _parts(message: Message) -> list[Message]:
 
 
 def _body(parts: list[Message], walker: Walker) -> list[str]:
-    bodies = [part for part in parts if not _is_attachment(part)]
-    plain = [decode(_payload(part), declared=part.get_content_charset()) for part in _of_type(bodies, "text/plain")]
-    if any(part.text.strip() for part in plain):
-        for part in plain:
-            path = walker.outline.path
-            walker.blocks += [Block(kind="paragraph", text=text, heading_path=path) for text in paragraphs(part.text)]
-        return [warning for part in plain for warning in part.warnings]
+    """All that is text and no attachment, in its order; a calendar entry and the like as plain text."""
     warnings: list[str] = []
-    for page in _of_type(bodies, "text/html"):
-        data = _payload(page)
-        declared = page.get_content_charset()
-        decoded = decode(data, declared=declared) if declared else decode_html(data)
+    for part in parts:
+        kind = part.get_content_type()
+        if _is_attachment(part) or not _is_text(part) or kind in UNREAD:
+            continue
+        data, declared = _payload(part), part.get_content_charset()
+        decoded = decode_html(data) if kind == "text/html" and not declared else decode(data, declared=declared)
         warnings += decoded.warnings
-        walk_html(decoded.text, walker)
+        if kind == "text/html":
+            walk_html(decoded.text, walker)
+        else:
+            path = walker.outline.path
+            walker.blocks += [
+                Block(kind="paragraph", text=text, heading_path=path) for text in paragraphs(decoded.text)
+            ]
     return warnings
 
 
@@ -97,11 +113,17 @@ def _of_type(parts: list[Message], kind: str) -> list[Message]:
     return [part for part in parts if part.get_content_type() == kind]
 
 
+def _is_text(part: Message) -> bool:
+    return part.get_content_maintype() == "text"
+
+
 def _is_attachment(part: Message) -> bool:
-    if part.get_content_disposition() == "attachment" or part.get_content_type() == "message/rfc822":
+    kind = part.get_content_type()
+    if part.get_content_disposition() == "attachment" or kind == "message/rfc822":
         return True
-    kind = part.get_content_maintype()
-    return kind != "text" and not (kind == "image" and part.get("Content-ID")) and bool(_payload(part))
+    if _is_text(part):  # a file that is shown where it stands, but no body
+        return kind not in (*BODIES, *UNREAD) and bool(part.get_filename())
+    return not (part.get_content_maintype() == "image" and part.get("Content-ID")) and bool(_payload(part))
 
 
 def _payload(part: Message) -> bytes:

@@ -148,7 +148,8 @@ class OdtBody:
                 text = "" if covered else self.inline(cell)
                 # Covered cells are present in the file, so each cell takes its own place.
                 line.extend([Cell(text)] * (max(repeat, 1) if len(line) < MAX_REPEAT else 0))
-            rows.append(line)
+            times = integer(row.get(f"{TABLE}number-rows-repeated"), 1) if any(cell.text for cell in line) else 1
+            rows.extend([line] * max(1, min(times, MAX_REPEAT)))
         return place(rows)
 
     def _text(self, element: Element) -> str:

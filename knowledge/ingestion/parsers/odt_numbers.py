@@ -55,7 +55,7 @@ class Labels:
         self._counters[depth - 1] += 1
         for place in range(depth - 1):  # a skipped level counts as its first
             self._counters[place] = max(self._counters[place], 1)
-        return label(self._outline, self._counters)
+        return label(self._outline, self._counters) if self._outline else ""
 
 
 def label(levels: Levels, counters: list[int]) -> str:

@@ -221,7 +221,7 @@ class Body:
     def _table(self, table: Element) -> None:
         self._close()
         rows = self._rows(table)
-        cells = [cell for row in rows for cell in row.iterchildren(CELL)]
+        cells = [cell for row in rows for cell in _cells(row)]
         if len(cells) == 1:  # a frame around text, not a table
             self._blocks.extend(self.blocks(cells[0]))
             return

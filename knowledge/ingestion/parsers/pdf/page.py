@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .cleaning import clean_glyphs
 from .columns import in_reading_order
+from .fields import undrawn_text, with_undrawn
 from .glyphs import DOWN, SKEWED, Canvas, Faces, Glyphs, canvas_of, read_glyphs
 from .paragraphs import Draft, drafts_of_region
 from .pictures import PagePictures
@@ -69,7 +70,7 @@ def read_page(document: Any, page: Any, number: int, fonts: Faces, pictures: Pag
     """What stands on a loaded page."""
     canvas = canvas_of(page)
     glyphs, removed = _glyphs(page, canvas, fonts)
-    notes, fields = _annotations(page, canvas, number)
+    notes, fields, undrawn = _annotations(page, document.formenv, canvas, number)
     if fields:
         glyphs, removed = _with_fields(page, document, number, canvas, glyphs, removed, fonts)
     drawing = read_drawing(page)
@@ -82,6 +83,8 @@ def read_page(document: Any, page: Any, number: int, fonts: Faces, pictures: Pag
         result.is_scan = _is_scan(result.drafts, boxes, canvas)
         found = list(zip(drawing.pictures, boxes, strict=True))
         result.drafts = pictures.place(result.drafts, found, canvas, number)
+    if undrawn and not result.garbled:
+        result.drafts = with_undrawn(result.drafts, undrawn)
     result.drafts.extend(notes)
     return result
 
@@ -122,9 +125,10 @@ def on_canvas(glyphs: Glyphs, canvas: Canvas) -> NDArray[np.bool_]:
     return on
 
 
-def _annotations(page: Any, canvas: Canvas, number: int) -> tuple[list[Draft], bool]:
-    """Readers' notes as drafts, and whether the page has form fields or text boxes to flatten."""
+def _annotations(page: Any, form: Any, canvas: Canvas, number: int) -> tuple[list[Draft], bool, list[Draft]]:
+    """Readers' notes, whether the page has form fields or text boxes to flatten, and those without a drawing."""
     notes: list[Draft] = []
+    undrawn: list[Draft] = []
     fields = False
     for i in range(min(pdfium.FPDFPage_GetAnnotCount(page), MAX_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, i)
@@ -133,12 +137,20 @@ def _annotations(page: Any, canvas: Canvas, number: int) -> tuple[list[Draft], b
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
         fields = fields or kind in _FILLED_IN
         if kind in _NOTES and (text := contents_of(annotation)):
-            rect = pdfium.FS_RECTF()
-            pdfium.FPDFAnnot_GetRect(annotation, rect)
-            box = canvas.boxes(np.array([[rect.left, rect.bottom, rect.right, rect.top]], np.float64))[0]
-            notes.append(Draft("note", text, number, (box[0], box[1], box[2], box[3]), 0.0))
+            notes.append(Draft("note", text, number, _box(annotation, canvas), 0.0))
+        elif kind in _FILLED_IN and (text := undrawn_text(annotation, form)):
+            undrawn.append(Draft("paragraph", text, number, _box(annotation, canvas), 0.0))
         pdfium.FPDFPage_CloseAnnot(annotation)
-    return notes, fields
+    return notes, fields, undrawn
+
+
+def _box(annotation: Any, canvas: Canvas) -> Box:
+    rect = pdfium.FS_RECTF()
+    pdfium.FPDFAnnot_GetRect(annotation, rect)
+    left, top, right, bottom = canvas.boxes(np.array([[rect.left, rect.bottom, rect.right, rect.top]], np.float64))[
+        0
+    ].tolist()
+    return left, top, right, bottom
 
 
 def _with_fields(

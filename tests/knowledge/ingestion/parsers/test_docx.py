@@ -220,6 +220,12 @@ def test_content_controls_are_looked_through_and_a_table_of_contents_is_left_out
     assert found.warnings[0].startswith("table_of_contents:")
 
 
+def test_a_cell_inside_a_content_control_stands_in_its_row(tmp_path: Path) -> None:
+    first = f"<w:sdt><w:sdtContent><w:tc>{paragraph('in a control')}</w:tc></w:sdtContent></w:sdt>"
+    found = read(tmp_path, word_file(f"<w:tbl><w:tr>{first}<w:tc>{paragraph('plain')}</w:tc></w:tr></w:tbl>"))
+    assert found.text == "| in a control | plain |\n|---|---|"
+
+
 def test_running_heads_stand_once_and_page_numbers_not_at_all(tmp_path: Path) -> None:
     references = '<w:sectPr><w:headerReference r:id="h"/><w:footerReference r:id="f"/></w:sectPr>'
     body = paragraph("text", references) + paragraph("more") + references

@@ -5,6 +5,7 @@ from __future__ import annotations
 from email.message import EmailMessage
 
 from tests.knowledge.ingestion.parsing import codes, parse, shapes
+from tests.knowledge.ingestion.test_sniff import ole
 
 
 def message(**headers: str) -> EmailMessage:
@@ -85,3 +86,38 @@ def test_raw_gbk_header_and_wrong_charset_are_still_read() -> None:
 def test_message_without_body_or_headers_is_no_error() -> None:
     assert parse(b"\n\n", "eml").blocks == ()
     assert parse(b"Content-Type: multipart/mixed; boundary=x\n\n--x\n", "eml").blocks == ()
+
+
+def test_page_beside_a_plain_text_that_is_no_other_form_of_it_is_read_too() -> None:
+    mail = message()
+    mail.set_content("A note of the mail gateway.")
+    mail.make_mixed()
+    page = EmailMessage()
+    page.set_content("<p>The letter itself.</p>", subtype="html")
+    mail.attach(page)
+    texts = [block.text for block in parse(mail.as_bytes(), "eml").blocks]
+    assert texts[-2:] == ["A note of the mail gateway.", "The letter itself."]
+
+
+def test_calendar_entry_without_a_text_is_read_and_named_files_of_text_are_attachments() -> None:
+    mail = message()
+    mail.set_content("BEGIN:VCALENDAR\nSUMMARY:Meeting\nEND:VCALENDAR", subtype="calendar")
+    mail.make_mixed()
+    table = EmailMessage()
+    table.set_content("a,b\n1,2\n", subtype="csv")
+    table.set_param("name", "numbers.csv")
+    mail.attach(table)
+    document = parse(mail.as_bytes(), "eml")
+    assert "SUMMARY:Meeting" in document.text
+    assert document.blocks[-1].heading_path == ("numbers.csv",)
+    assert document.blocks[-1].text == "| a | b |\n|---|---|\n| 1 | 2 |"
+
+
+def test_old_word_file_as_an_attachment_is_named_with_what_to_do() -> None:
+    mail = message()
+    mail.set_content("see attached")
+    mail.add_attachment(ole("WordDocument"), maintype="application", subtype="msword", filename="old.doc")
+    document = parse(mail.as_bytes(), "eml")
+    assert document.warnings == (
+        "skipped_member: old.doc: needs_converter: This is an old Office format: save it as DOCX or PPTX.",
+    )

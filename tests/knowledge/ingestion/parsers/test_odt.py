@@ -105,3 +105,17 @@ def test_what_is_no_odt_is_refused_with_a_code(tmp_path: Path) -> None:
     assert refusal(tmp_path, sealed) == "password_protected"
     entity = odt_file("", {"content.xml": '<!DOCTYPE x [<!ENTITY e "x">]><x>&e;</x>'})
     assert refusal(tmp_path, entity) == "unsafe_xml"
+
+
+def test_a_heading_without_an_outline_style_has_no_label(tmp_path: Path) -> None:
+    found = read(tmp_path, odt_file("<text:h text:outline-level='1'>Head</text:h><text:p>x</text:p>"))
+    assert [block.text for block in found.blocks] == ["Head", "x"]
+
+
+def test_a_row_that_is_stored_once_for_several_stands_as_often_unless_it_is_empty(tmp_path: Path) -> None:
+    def row(text: str, times: int) -> str:
+        cell = f"<table:table-cell><text:p>{text}</text:p></table:table-cell>"
+        return f"<table:table-row table:number-rows-repeated='{times}'>{cell}{cell}</table:table-row>"
+
+    found = read(tmp_path, odt_file(f"<table:table>{row('h', 1)}{row('r', 2)}{row('', 1_000_000)}</table:table>"))
+    assert found.text == "| h | h |\n|---|---|\n| r | r |\n| r | r |"

@@ -228,3 +228,23 @@ def test_a_space_after_letters_that_lean_is_kept(tmp_path: Path) -> None:
 def test_arabic_reads_from_right_to_left_in_whatever_order_its_letters_are_drawn(tmp_path: Path, drawn: str) -> None:
     mapping = to_unicode_map({0x61: "0645", 0x62: "0631", 0x63: "062d"})
     assert read(tmp_path, pdf([drawn], to_unicode=mapping)).text == "\u0645\u0631\u062d"
+
+
+def test_form_fields_and_text_boxes_without_a_drawing_are_read_behind_their_labels(tmp_path: Path) -> None:
+    widget = b"<</Type/Annot/Subtype/Widget/P 3 0 R/DA(/F1 11 Tf 0 g)"
+    content = b"BT /F1 11 Tf 72 700 Td (Name:) Tj ET"
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[6 0 R 7 0 R]/NeedAppearances true>>>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R"
+        b"/Annots[6 0 R 7 0 R 8 0 R]>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(content), content),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        widget + b"/FT/Tx/T(name)/V(Wang Fang)/Rect[120 695 300 712]>>",
+        widget + b"/FT/Ch/Ff 131072/T(city)/V(Beijing)/Opt[(Beijing)(Shanghai)]/Rect[120 665 300 682]>>",
+        b"<</Type/Annot/Subtype/FreeText/Contents(a text box)/Rect[72 600 300 620]/DA(/F1 11 Tf 0 g)>>",
+    ]
+    data = b"%PDF-1.7\n" + b"".join(b"%d 0 obj\n%s\nendobj\n" % pair for pair in enumerate(objects, start=1))
+    found = read(tmp_path, data + b"trailer<</Size 9/Root 1 0 R>>\n%%EOF")
+    assert [block.text for block in found.blocks] == ["Name:", "Name: Wang Fang", "Beijing", "a text box"]
+    assert found.blocks[1].bbox is not None
