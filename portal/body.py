@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.conf import settings
 
 from portal.kernel import keys
@@ -67,7 +67,8 @@ class BodyLimit:
         if declared.isdigit() and int(declared) > limit:
             await _refuse(send, _too_large(limit), scope["path"])
             return
-        if limit > settings.ARCHWAY["MAX_BODY_BYTES"] and not await sync_to_async(_is_somebody)(headers):
+        # No request of Django's yet, which would see to its connection: one that died must not be kept for ever.
+        if limit > settings.ARCHWAY["MAX_BODY_BYTES"] and not await database_sync_to_async(_is_somebody)(headers):
             await _refuse(send, Unauthenticated("Sign in, or send an API key."), scope["path"])
             return
         await self._counted(scope, receive, send, limit)

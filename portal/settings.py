@@ -231,7 +231,8 @@ if _flag("ARCHWAY_DATABASE_POOL"):
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 1, "max_size": 10, "timeout": 5}
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 60
-    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+# The pool asks as well: after a restart of PostgreSQL it would hand out one dead connection after the other.
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # -- Redis: broker (database 0), channel layer (1), limits, nonces and locks (2) --------------------

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.db import connection, connections
 
 from portal.body import BodyLimit, Message, Receive, Scope, Send, limit_for
+from portal.kernel import keys
+from tests.support.people import make_world
 
 ORDINARY = settings.ARCHWAY["MAX_BODY_BYTES"]
 
@@ -90,3 +95,45 @@ async def test_a_length_that_lies_is_counted_all_the_same() -> None:
 async def test_no_method_carries_more(method: str) -> None:
     start, _ = await asked([b"x" * (ORDINARY // 2)] * 3, method=method)
     assert start["status"] == 413
+
+
+@pytest.mark.django_db(transaction=True)
+def test_uploads_are_taken_again_after_a_restart_of_postgresql() -> None:
+    world = make_world()
+    _, secret = keys.create(world.principal(world.alice), name="k", scopes=["kb:write"])
+    headers = [(b"authorization", f"Bearer {secret}".encode())]
+    scope: dict[str, Any] = {"type": "http", "method": "POST", "path": "/api/v1/bases/abc/documents"}
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def statuses() -> list[int]:
+        sent: list[Message] = []
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        try:
+            for _ in range(2):
+                await BodyLimit(application)({**scope, "headers": headers}, receive, send)
+                # What the other threads of this process have open ends, as it does when the server goes.
+                await asyncio.to_thread(end_all)
+        finally:
+            await sync_to_async(connections.close_all)()
+        return [message["status"] for message in sent]
+
+    def end_all() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid NOT IN (pg_backend_pid(), %s)",
+                [mine],
+            )
+        connections.close_all()
+
+    connection.ensure_connection()
+    mine = connection.connection.info.backend_pid
+    assert asyncio.run(statuses()) == [200, 200]
