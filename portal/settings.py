@@ -1,7 +1,8 @@
 """Every environment name and its default, and nothing that could be decided elsewhere.
 
 `ARCHWAY_ENV` is `development` (default) or `production`; production needs what `portal/checks.py` lists.
-Unset `DATABASE_URL` and `REDIS_URL` mean the embedded servers that `manage.py up` runs.
+Unset `DATABASE_URL` and `REDIS_URL` mean the embedded servers that `manage.py up` runs. How libraries are set up where
+no environment has a say stands in `portal/libraries.py`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,8 @@ from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from django.templatetags.static import static
-from django.utils.translation import gettext_lazy as _
-
 from portal.embedded import locations
+from portal.libraries import REST_FRAMEWORK, SPECTACULAR_SETTINGS, UNFOLD  # noqa: F401  # settings, too
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -365,69 +364,6 @@ SECURE_HSTS_SECONDS = _number("ARCHWAY_HSTS_SECONDS", 31_536_000) if PRODUCTION 
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _flag("ARCHWAY_TLS_AT_PROXY") else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
-
-# -- REST -----------------------------------------------------------------------------------------
-REST_FRAMEWORK: dict[str, Any] = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["portal.kernel.rest.PrincipalAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["portal.kernel.rest.HasPrincipal"],
-    "DEFAULT_PARSER_CLASSES": ["portal.kernel.rest.JsonParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PAGINATION_CLASS": "portal.kernel.rest.Pages",
-    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "portal.kernel.rest.problem",
-    "TEST_REQUEST_DEFAULT_FORMAT": "json",
-    "PAGE_SIZE": 50,
-}
-SPECTACULAR_SETTINGS: dict[str, Any] = {
-    "TITLE": "Archway",
-    "DESCRIPTION": "Permitted, cited, reproducible answers from a company's documents.",
-    "VERSION": "1",
-    # The documentation's scripts come with a package: pages load nothing from elsewhere.
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
-    "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {
-        "BaseRole": "knowledge.models.Role",
-        "WorkspaceRole": "portal.kernel.models.Membership.Role",
-        "WorkStatus": "knowledge.models.background.BackgroundWork.Status",
-        "SourceKind": "knowledge.models.Source.Kind",
-        "GenerationKind": "knowledge.models.Generation.Kind",
-    },
-}
-
-# -- admin ----------------------------------------------------------------------------------------
-UNFOLD: dict[str, Any] = {
-    "SITE_TITLE": "Archway",
-    "SITE_HEADER": "Archway",
-    "SITE_SUBHEADER": _("Knowledge portal"),
-    "SITE_URL": "/",
-    "DASHBOARD_CALLBACK": "portal.admin_site.dashboard",
-    "SHOW_HISTORY": True,
-    "SHOW_VIEW_ON_SITE": False,
-    "SHOW_BACK_BUTTON": True,
-    "BORDER_RADIUS": "6px",
-    "SCRIPTS": [lambda request: static("js/admin_charts.js")],
-    # The accent of the pages (static/css/tokens.css), in the eleven steps that unfold wants.
-    "COLORS": {
-        "primary": {
-            "50": "#f0f5fe",
-            "100": "#e8f0fe",
-            "200": "#c9dcfb",
-            "300": "#a3c6ff",
-            "400": "#7fb0ff",
-            "500": "#4a87ea",
-            "600": "#1f5fd1",
-            "700": "#174dad",
-            "800": "#143f8c",
-            "900": "#1b2d4d",
-            "950": "#0b1220",
-        }
-    },
-}
 
 # -- logging --------------------------------------------------------------------------------------
 LOGGING: dict[str, Any] = {
