@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -228,10 +229,11 @@ def test_terms_questions_and_metadata_come_along(world: World, tmp_path: Path) -
 @pytest.mark.parametrize("vectors", [False, True])
 def test_an_estimate_is_not_far_from_the_file(world: World, tmp_path: Path, vectors: bool) -> None:
     alice = world.principal(world.alice)
-    words = [f"{a}{b}" for a in ("valve", "pump", "hall", "sheet", "oil") for b in ("", "s", "ed", "ing", "er")]
-    text = "\n\n".join(
-        f"# Part {n}\n\n" + " ".join(words[(n * 7 + m * m) % 25] for m in range(180)) + f" {n}." for n in range(60)
-    )
+    chance = random.Random(7)
+    words = [
+        "".join(chance.choice("bdfklmnprst") + chance.choice("aeiou") for _ in range(n % 4 + 1)) for n in range(900)
+    ]
+    text = "\n\n".join(f"# Part {n}\n\n{' '.join(chance.choices(words, k=180))}." for n in range(60))
     indexed(alice, world.base, "long.md", text)
     said = writing.estimate(Reading(world.base, "all", vectors))["bytes"]
     writing.write_archive(Reading(world.base, "all", vectors), tmp_path / "archive.zip")

@@ -193,10 +193,11 @@ def test_a_new_split_lists_what_it_loses_before_it_is_done(alice: Client, docume
     row = passages(document)[1]
     act(alice, document, row, "edit", text="Valve V-7 is titanium.")
     page = text_of(alice.get(home(document) + "chunks/preview/"))
-    assert "1 change made by hand is not kept" in page and "Valve V-7 is titanium." in page
-    refused = alice.post(home(document) + "chunks/preview/?rev=1", {**FIELDS, "do": "split"})
+    assert "1 change made by hand is carried over" in page and "Valve V-7 is titanium." in page
+    fields = {**FIELDS, "mode": "separators", "separators": "Never", "passage_tokens": "400", "leaf_tokens": "200"}
+    refused = alice.post(home(document) + "chunks/preview/?rev=1", {**fields, "do": "split"})
     assert refused.status_code == 409 and "1 change made by hand is not kept" in text_of(refused)
-    done = alice.post(home(document) + "chunks/preview/?rev=1", {**FIELDS, "do": "split", "discard": "yes"})
+    done = alice.post(home(document) + "chunks/preview/?rev=1", {**fields, "do": "split", "discard": "yes"})
     assert done.status_code == 302
     revision = work_through(Revision.objects.get(document=document, number=2))
     assert revision.own_splitting and revision.status == Revision.Status.INDEXED
