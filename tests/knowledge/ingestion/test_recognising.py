@@ -13,6 +13,7 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
+from knowledge.ingestion.ocr import recognising
 from knowledge.ingestion.ocr.availability import is_installed
 from knowledge.ingestion.ocr.lines import Line, RecognisedPage, page_from_json, page_from_text
 from knowledge.ingestion.ocr.recognising import Course, InMemory, OcrLimits, recognised_pages
@@ -192,3 +193,10 @@ def test_recognised_lines_come_back_as_they_were_and_rubbish_is_refused() -> Non
     for rubbish in ("", "[]", "{}", '{"width": 1, "height": 1, "skew": 0, "lines": [[1, 2]]}', "[" * 100_000):
         with pytest.raises(ValueError, match=r"recognised|JSON|value"):
             page_from_text(rubbish)
+
+
+def test_small_pictures_share_a_process_and_pages_come_four_at_a_time() -> None:
+    pages = [f"p{number}" for number in range(9)]
+    assert [len(batch) for batch in recognising._batches(pages, lambda place: 1.0)] == [4, 4, 1]
+    assert [len(batch) for batch in recognising._batches(pages, lambda place: 0.125)] == [9]
+    assert recognising._batches([], lambda place: 1.0) == []
