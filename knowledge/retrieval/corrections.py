@@ -180,10 +180,9 @@ def _sounding(letters: str, bases: Sequence[SearchedBase]) -> list[str]:
 def _own_words(bases: Sequence[SearchedBase]) -> dict[str, str]:
     """Words of the bases' terms in Han characters, with the lexeme that each stands for."""
     found: dict[str, str] = {}
-    for item in bases:
-        terms = overlay.overlay(item.base.pk, item.base.terms_version)
-        for surface in terms.surfaces if terms else ():
-            found.setdefault(surface, terms.lexemes_of(surface)[0] if terms else surface)
+    for terms in overlay.overlays((item.base.pk, item.base.terms_version) for item in bases).values():
+        for surface in terms.surfaces:
+            found.setdefault(surface, terms.lexemes_of(surface)[0])
     return found
 
 

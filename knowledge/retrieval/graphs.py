@@ -26,6 +26,8 @@ WIDEST = 4_000
 _BYTES_BESIDE = 500
 # An index so much larger than a fresh one would be is built anew.
 BLOATED = 2.5
+# Links of a vector, and how many are tried for them (docs/decisions/0126-graphs-of-centred-vectors.md).
+_LINKS, _TRIED = 24, 128
 _UPKEEP_LOCK = 0xA4C3
 
 Action = Literal["build", "rebuild", "drop", "keep", "none"]
@@ -113,7 +115,8 @@ def build(space: EmbeddingSpace) -> None:
         try:
             cursor.execute(
                 f"CREATE INDEX CONCURRENTLY {graph_name(space)} ON knowledge_chunkvector USING hnsw "
-                f"((halfvec::halfvec({width})) halfvec_ip_ops) WHERE space_id = {int(space.pk)}"
+                f"((halfvec::halfvec({width})) halfvec_ip_ops) WITH (m = {_LINKS}, ef_construction = {_TRIED}) "
+                f"WHERE space_id = {int(space.pk)}"
             )
         finally:
             cursor.execute("RESET maintenance_work_mem")

@@ -216,7 +216,10 @@ def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
     near_ranks = blend.ranks([(item.passage, item.cosine) for item in found.candidates if item.cosine is not None])
     names = {item.base.pk: (item.base.uid, item.base.name) for item in permitted.bases}
     asked_as = questions.texts([item.candidate.question for item in kept if item.candidate.question is not None])
-    terms = {item.base.pk: overlay.overlay(item.base.pk, item.base.terms_version) for item in permitted.bases}
+    shown_in = {passage.base_id for passage in shown}
+    terms = overlay.overlays(
+        (item.base.pk, item.base.terms_version) for item in permitted.bases if item.base.pk in shown_in
+    )
     hits = []
     for rank, (item, passage) in enumerate(zip(kept, shown, strict=True), 1):
         parts = {}
@@ -235,7 +238,7 @@ def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
         hit = replace(
             hit,
             question=asked_as.get(item.candidate.question or 0, ""),
-            highlights=passages.highlights(passage.text, asked.lexemes, terms[passage.base_id]),
+            highlights=passages.highlights(passage.text, asked.lexemes, terms.get(passage.base_id)),
         )
         hits.append(_with_pictures(hit, pictured.get(passage.chunk)))
     return hits

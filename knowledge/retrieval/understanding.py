@@ -53,11 +53,10 @@ def understand(permitted: Permitted, query: str, lexemes: Sequence[str], trace: 
 def _in_terms(permitted: Permitted, query: str, lexemes: Sequence[str]) -> dict[int, Wording]:
     """The wordings of the bases whose terms the query names; when there is one, the others are plain ones."""
     found: dict[int, Wording] = {}
-    for item in permitted.bases:
-        terms = overlay.overlay(item.base.pk, item.base.terms_version)
-        wording = with_terms(query, lexemes, terms) if terms else None
+    for base, terms in overlay.overlays((item.base.pk, item.base.terms_version) for item in permitted.bases).items():
+        wording = with_terms(query, lexemes, terms)
         if wording is not None:
-            found[item.base.pk] = wording
+            found[base] = wording
     if found:
         for pk in permitted.base_ids:
             found.setdefault(pk, plain(lexemes))

@@ -34,11 +34,11 @@ EXACT_LEAVES = 10_000
 GRAPH_LEAVES = 60_000
 GRAPH_SHARE = 0.2
 # How many candidates of the binary pass are compared exactly: a share of the permitted leaves within bounds.
-RERANKED_SHARE, LEAST_RERANKED, MOST_RERANKED = 1 / 10, 2_000, 5_000
+RERANKED_SHARE, LEAST_RERANKED, MOST_RERANKED = 1 / 16, 2_000, 5_000
 # The scan of the graph goes on until it has met more permitted leaves than asked for, the more the fewer are permitted:
 # those that come late are near the query too.
-_EF_SEARCH = 400
-_DEEPER, _DEEPEST = 2.5, 6.0
+_EF_SEARCH = 1_000
+_DEEPER, _DEEPEST = 2.5, 3.0
 
 
 @dataclass(frozen=True, slots=True)
