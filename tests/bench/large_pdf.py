@@ -3,7 +3,8 @@
 Not part of the suite (pytest collects it only when it is named). It starts a web process, an ingest worker and the
 clock on the test database, uploads over HTTP, and measures: seconds from the last byte sent to the answer, the longest
 time between two moves of what people see (status, progress or heartbeat), and the peak memory of the web process, of
-the worker and of the parsing child, each by itself. Bars: 2 s, 2 s, 1 GB. The file is the same every time (no clock, no randomness).
+the worker and of the parsing child, each by itself. Bars: 2 s, 2 s, 1 GB. The file is the same every time (no date,
+no randomness).
 """
 
 from __future__ import annotations
