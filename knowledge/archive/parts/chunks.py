@@ -150,6 +150,15 @@ def _copy(rows: list[tuple[object, ...]]) -> None:
             copy.write_row(row)
 
 
+def chunk_id(building: Building, place: Place, level: str, ordinal: int) -> int:
+    """The chunk that a record of a later part names. Raises `Invalid` (archive_changed)."""
+    rows = Chunk.objects.filter(revision_id=building.revisions[place], level=level, ordinal=ordinal)
+    found = rows.values_list("pk", flat=True).first()
+    if found is None:
+        raise tampered()
+    return found
+
+
 def _count(reading: Reading) -> int:
     return Chunk.objects.filter(revision__in=wanted(reading).filter(status=Revision.Status.INDEXED)).count()
 

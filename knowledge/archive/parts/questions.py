@@ -10,9 +10,10 @@ from pydantic import Field
 
 from knowledge.archive.contract import Building, Checking, Part, Place, Reading, batches_of
 from knowledge.archive.manifest import tampered
+from knowledge.archive.parts.chunks import chunk_id
 from knowledge.archive.parts.revisions import wanted
 from knowledge.archive.records import Count, Record, Text
-from knowledge.models import Chunk, ChunkQuestion, KnowledgeBase, Revision
+from knowledge.models import ChunkQuestion, KnowledgeBase, Revision
 from knowledge.questions import embedding, verbs
 from knowledge.terms import overlay
 from knowledge.text import tokenise, tsvector_literal
@@ -86,7 +87,7 @@ def _write(building: Building, records: Iterator[QuestionRecord]) -> None:
             ChunkQuestion(
                 base=building.base,
                 revision_id=building.revisions[Place(record.doc, record.rev)],
-                chunk_id=_chunk(building, record),
+                chunk_id=chunk_id(building, Place(record.doc, record.rev), record.level, record.ordinal),
                 version=record.version,
                 text=record.text,
                 digest=verbs.digest_of(record.text),
@@ -107,15 +108,6 @@ def _write(building: Building, records: Iterator[QuestionRecord]) -> None:
     if written:
         KnowledgeBase.objects.filter(pk=building.base.pk).update(has_questions=True)
         embedding.wake()
-
-
-def _chunk(building: Building, record: QuestionRecord) -> int:
-    revision = building.revisions[Place(record.doc, record.rev)]
-    rows = Chunk.objects.filter(revision_id=revision, level=record.level, ordinal=record.ordinal)
-    found = rows.values_list("pk", flat=True).first()
-    if found is None:
-        raise tampered()
-    return found
 
 
 def _count(reading: Reading) -> int:

@@ -10,10 +10,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from knowledge.archive.contract import Building, Checking, Part, Place, Reading, batches_of, moment
 from knowledge.archive.manifest import tampered
+from knowledge.archive.parts.chunks import chunk_id
 from knowledge.archive.parts.revisions import wanted
 from knowledge.archive.records import Count, Digest, Json, Record, Text
 from knowledge.chunks.history import PassageState
-from knowledge.models import Chunk, ChunkVersion, Revision
+from knowledge.models import ChunkVersion, Revision
 from portal.kernel.models import json_safe
 
 # Columns of `ChunkVersion` that are not carried along, and why.
@@ -91,7 +92,7 @@ def _write(building: Building, records: Iterator[VersionRecord]) -> None:
         rows = []
         for record in batch:
             row = ChunkVersion(
-                chunk_id=_chunk(building, record),
+                chunk_id=chunk_id(building, Place(record.doc, record.rev), record.level, record.ordinal),
                 number=record.number,
                 verb=record.verb,
                 change=record.change,
@@ -107,15 +108,6 @@ def _write(building: Building, records: Iterator[VersionRecord]) -> None:
         for row, record in zip(rows, batch, strict=True):
             row.at = moment(record.at)  # type: ignore[assignment]
         ChunkVersion.objects.bulk_update(rows, ["at"])
-
-
-def _chunk(building: Building, record: VersionRecord) -> int:
-    revision = building.revisions[Place(record.doc, record.rev)]
-    rows = Chunk.objects.filter(revision_id=revision, level=record.level, ordinal=record.ordinal)
-    found = rows.values_list("pk", flat=True).first()
-    if found is None:
-        raise tampered()
-    return found
 
 
 def _count(reading: Reading) -> int:
