@@ -275,12 +275,3 @@ def owners(base: KnowledgeBase) -> Any:
     return User.objects.filter(
         Q(grants__base=base), grants__role=Role.OWNER, grants__expires_at__isnull=True, is_active=True
     ).distinct()
-
-
-def sensitive_bases_hidden_from(principal: Principal) -> Any:
-    """For an admin's break-glass list: uid and name of sensitive bases that the admin can not see."""
-    if not is_workspace_admin(principal):
-        return KnowledgeBase.objects.none()
-    return KnowledgeBase.objects.filter(
-        workspace_id=principal.workspace_id, sensitive=True, deleted_at__isnull=True
-    ).exclude(id__in=visible_bases(principal).values("id"))
