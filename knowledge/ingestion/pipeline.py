@@ -281,7 +281,7 @@ def _read(turn: Slice, revision: Revision, source: Source) -> ParsedDocument:
         return read_file(
             replace(source, path=path),
             replace(_options(revision), group=_group(revision)),
-            progress=lambda done, total: turn.progress(done, total, "page"),
+            progress=lambda done, total: turn.progress(done, total or None, "page"),
             pause=pause,
             kept=KeptTexts(revision),
         )

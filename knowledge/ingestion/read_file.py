@@ -85,7 +85,15 @@ def _read(
     course = Course(progress, pause, should_stop)
     if document.unread:
         with recognised_pages(source, document.unread, kept, options.ocr, context, course) as known:
-            document = parse_file(known, options.parsing, None, should_stop, context=context, group=options.group)
+            read = len(document.unread)
+            document = parse_file(
+                known,
+                options.parsing,
+                lambda done, total: progress(read, read),
+                should_stop,
+                context=context,
+                group=options.group,
+            )
     if options.recognises and options.recognition == "all" and not source.mime.startswith("image/"):
         document = with_picture_texts(document, kept, options.ocr, context, course)
     if not has_text(document):

@@ -45,7 +45,7 @@ class ReaderJob:
         self._deadline = time.monotonic() + wall_seconds
         self._reader = frames.Reader(result_mb * 1024 * 1024)
         self._images: list[Image] = []
-        self._step: tuple[int, int] | None = None  # of the progress that came last
+        self._step = (0, 0)  # of the progress that came last; nothing counted yet
         self._heard = time.monotonic()
         self._on_progress = on_progress
         self._should_stop = should_stop
@@ -80,7 +80,7 @@ class ReaderJob:
 
     def _tell(self) -> None:
         self._heard = time.monotonic()
-        if self._on_progress is not None and self._step is not None:
+        if self._on_progress is not None:
             self._on_progress(*self._step)
 
     def _frame(self, kind: bytes, body: bytes) -> None:

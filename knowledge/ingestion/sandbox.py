@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source
 from knowledge.ingestion.parse_child import RECOGNISED, REQUEST, SOURCE
 from knowledge.ingestion.parsers import file_type
-from knowledge.ingestion.reader_job import CRASHED, PIPE_BYTES, ReaderJob, death
+from knowledge.ingestion.reader_job import CRASHED, PIPE_BYTES, STILL, ReaderJob, death
 from knowledge.ingestion.scratch import make_folder
 from portal.kernel.errors import ParseError
 
@@ -79,15 +79,15 @@ def parse_file(
     A process reads one file, or several of the same `group`: files that one person brought into one base
     (decision 0118).
 
-    `on_progress(done, total)` is called at most every 0.2 s, and after its first time at least every 1.1 s;
-    `should_stop()` is asked every 0.1 s.
+    `on_progress(done, total)` is called at most every 0.2 s and at least every 1.1 s, with (0, 0) while there is
+    nothing to count; `should_stop()` is asked every 0.1 s.
     `parser` names another parser as `module:function` (for tests). Raises only `ParseError`: the
     parsers' own codes and `no_text`, `out_of_memory`, `too_slow`, `parser_crashed`, `cancelled`.
     """
     limits = limits or SandboxLimits()
     name = parser or f"{file_type(source.mime).module}:parse"
     module = name.partition(":")[0] if parser else ""
-    server = _take(module)
+    server = _take(module, on_progress)
     try:
         document = server.parse(source, name, limits, context or ParseContext(), on_progress, should_stop, group)
     except BaseException:
@@ -120,13 +120,13 @@ def close_idle(module: str) -> None:
 _idle: dict[tuple[int, str], list[_ForkServer]] = {}
 
 
-def _take(module: str = "") -> _ForkServer:
+def _take(module: str = "", on_progress: Callable[[int, int], None] | None = None) -> _ForkServer:
     mine = _idle.setdefault((os.getpid(), module), [])
     while True:
         try:
             server = mine.pop()
         except IndexError:
-            return _ForkServer([module] if module else [])
+            return _ForkServer([module] if module else [], on_progress)
         if server.alive():
             return server
         server.close()
@@ -163,7 +163,7 @@ class _Gone(Exception):
 class _ForkServer:
     """One fork server process, seen from its owner."""
 
-    def __init__(self, modules: list[str]) -> None:
+    def __init__(self, modules: list[str], on_progress: Callable[[int, int], None] | None = None) -> None:
         self.usable = True
         folder, lock = make_folder()
         self._scratch = folder / "scratch"
@@ -191,7 +191,7 @@ class _ForkServer:
         self._staying: _Reader | None = None  # has read files of a group and waits for more of them
         self._ended: dict[int, dict[str, Any]] = {}
         self._running = 0  # a job whose result is here but whose end is not yet reported
-        self._await(lambda: bool(self._ready), START_SECONDS)
+        self._await(lambda: bool(self._ready), START_SECONDS, on_progress)
 
     def alive(self) -> bool:
         return self.usable and self._process.poll() is None
@@ -335,11 +335,21 @@ class _ForkServer:
         except OSError as error:
             self._lost(error)
 
-    def _await(self, condition: Callable[[], bool], seconds: float) -> None:
+    def _await(
+        self,
+        condition: Callable[[], bool],
+        seconds: float,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         """Take messages until `condition` holds. A server that stays silent is given up."""
         deadline = time.monotonic() + seconds
         while not condition():
-            ready, _, _ = select.select([self._control], [], [], max(0.0, deadline - time.monotonic()))
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([self._control], [], [], max(0.0, min(STILL, left)))
+            if not ready and left > STILL:
+                if on_progress is not None:
+                    on_progress(0, 0)
+                continue
             data: bytes = b""
             handed: list[int] = []
             if ready:

@@ -88,6 +88,11 @@ def sleeps(source: Source, context: ParseContext) -> ParsedDocument:
     raise AssertionError
 
 
+def sleeps_unseen(source: Source, context: ParseContext) -> ParsedDocument:
+    time.sleep(600)
+    raise AssertionError
+
+
 def allocates(source: Source, context: ParseContext) -> ParsedDocument:
     hoard = []
     while True:

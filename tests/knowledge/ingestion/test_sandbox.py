@@ -304,6 +304,18 @@ def test_children_die_when_the_worker_is_killed(source: Source, tmp_path: Path) 
     assert not any(map(_runs, family))
 
 
+def test_reader_that_counts_nothing_gives_a_sign_of_life_all_the_same(source: Source) -> None:
+    told = threading.Event()
+
+    def on_progress(done: int, total: int) -> None:
+        assert (done, total) == (0, 0)
+        told.set()
+
+    with pytest.raises(ParseError):
+        parse_file(source, on_progress=on_progress, should_stop=told.is_set, parser=f"{HOSTILE}:sleeps_unseen")
+    assert told.is_set()
+
+
 def _descendants(pid: int) -> list[int]:
     found: list[int] = []
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
