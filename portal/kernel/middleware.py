@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import secrets
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 
 from portal.kernel import keys, limits
-from portal.kernel.errors import ArchwayError, TooMany, Unreadable
+from portal.kernel.errors import ArchwayError, TooMany, Unavailable, Unreadable
 from portal.kernel.logging import trace
 from portal.kernel.models import User
 from portal.kernel.principal import Principal, for_user
@@ -143,6 +144,7 @@ class ErrorMiddleware(MiddlewareMixin):
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, DataError):
             exception = unreadable(exception)
+        exception = no_room(exception) or exception
         if isinstance(exception, ArchwayError):
             return error_response(request, exception)
         return None
@@ -152,6 +154,18 @@ def unreadable(error: DataError) -> Unreadable:
     """A value that PostgreSQL takes for no value (NUL in an address, a number past its column): the caller's fault."""
     logger.warning("the database refused a value: %s", type(error.__cause__ or error).__name__, exc_info=error)
     return Unreadable()
+
+
+def no_room(error: BaseException) -> Unavailable | None:
+    """A full disk, whoever met it: this process, PostgreSQL (53100) or Redis (MISCONF). None for other errors."""
+    met: BaseException | None = error
+    while met is not None:
+        full = isinstance(met, OSError) and met.errno in {errno.ENOSPC, errno.EDQUOT}
+        if full or getattr(met, "sqlstate", None) == "53100" or str(met).startswith("MISCONF"):
+            logger.error("no room is left: %s", type(met).__name__)
+            return Unavailable("The server has no room left to store this; tell its operator.", code="storage_full")
+        met = met.__cause__ or met.__context__
+    return None
 
 
 def has_secret(request: HttpRequest) -> bool:

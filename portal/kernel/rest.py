@@ -19,7 +19,7 @@ from rest_framework.response import Response
 from portal.kernel import keys
 from portal.kernel.errors import ArchwayError, Denied, Invalid, NotFound, TooLarge, TooMany, Unauthenticated
 from portal.kernel.key_door import admit
-from portal.kernel.middleware import PortalRequest, problem_body, unreadable
+from portal.kernel.middleware import PortalRequest, no_room, problem_body, unreadable
 from portal.kernel.models import User
 from portal.kernel.principal import Principal
 from portal.kernel.reading import encodable
@@ -140,4 +140,4 @@ def _mapped(error: Exception) -> ArchwayError | None:
         return TooMany("Too many requests; try again later.", retry_after=60)
     if isinstance(error, exceptions.APIException) and error.status_code == 413:
         return TooLarge("The request is larger than allowed.")
-    return None
+    return no_room(error)
