@@ -35,10 +35,10 @@ GRAPH_LEAVES = 60_000
 GRAPH_SHARE = 0.2
 # How many candidates of the binary pass are compared exactly: a share of the permitted leaves within bounds.
 RERANKED_SHARE, LEAST_RERANKED, MOST_RERANKED = 1 / 16, 2_000, 5_000
-# The scan of the graph goes on until it has met more permitted leaves than asked for, the more the fewer are permitted:
-# those that come late are near the query too.
+# The scan of the graph goes on, batch by batch, until it has met so many leaves, permitted or not: those that come late
+# are near the query too, and what lies apart from where it began is found by the later batches only.
 _EF_SEARCH = 1_000
-_DEEPER, _DEEPEST = 2.5, 3.0
+_VISITED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _binary(permitted: Permitted, asked: Asked, k: int) -> list[Candidate]:
 
 
 def _by_graph(permitted: Permitted, asked: Asked, k: int, share: float) -> list[Candidate]:
-    depth = int(k * min(max(_DEEPER / max(share, 0.01), 1.0), _DEEPEST))
+    depth = max(k, int(_VISITED * min(share, 1.0)))
     width, space = int(asked.space.dimensions), int(asked.space.pk)
     # The space's number and width are written out, because only so the partial expression index fits.
     sql = f"""
