@@ -18,6 +18,7 @@ from portal.embedded import locations
 from portal.embedded.servers import EmbeddedServers
 from portal.kernel.errors import Unavailable
 
+pytest_plugins = ["tests.written_secrets"]
 _FOLDER = "ARCHWAY_TEST_FOLDER"
 # Settings of the shell must not change what is tested; these are meant for the tests.
 _KEPT = {_FOLDER, "ARCHWAY_POSTGRES_MAJOR", "ARCHWAY_REQUIRE_BROWSER"}

@@ -255,6 +255,7 @@ def through_the_commands(written: Written, key_file: Path, settings: Settings, o
     written.answers += [captured.out, captured.err]
 
 
+@pytest.mark.writes_secrets("one of them is an old value that is imported")
 @pytest.mark.django_db(transaction=True)
 def test_no_secret_of_this_run_is_written_down_anywhere(
     written: Written, configured: Path, alices: Any, settings: Settings, capsys: pytest.CaptureFixture[str]

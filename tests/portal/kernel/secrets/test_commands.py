@@ -14,6 +14,7 @@ from portal.kernel.models import AuditEntry, Credential
 from portal.kernel.secrets import importing, reveal, rows, verbs
 from tests.support.people import World
 
+pytestmark = pytest.mark.writes_secrets("old values stand in the clear until they are imported")
 HOST = "api.example.com"
 COLUMN = importing.PlaintextColumn(
     "gateway.ModelEndpoint", value="credential", host="base_url", reference="credential", name="name"
