@@ -8,6 +8,7 @@ from rest_framework.routers import SimpleRouter
 
 from portal.api import views
 from portal.api.credentials import CredentialViewSet
+from portal.api.endpoint_tests import EndpointTestView
 from portal.api.kept_answers import KeptAnswersView
 
 router = SimpleRouter()
@@ -25,6 +26,7 @@ urlpatterns = [
         name="api-notifications",
     ),
     re_path(r"^endpoints/?$", views.EndpointView.as_view({"get": "list"}), name="api-endpoints"),
+    re_path(r"^endpoints/(?P<endpoint>[^/.]+)/test/?$", EndpointTestView.as_view(), name="api-endpoint-test"),
     re_path(r"^credentials/?$", CredentialViewSet.as_view({"get": "list", "post": "create"}), name="api-credentials"),
     re_path(
         r"^credentials/(?P<credential>[^/.]+)/?$",

@@ -28,7 +28,7 @@ from tests.support.people import World
 
 JSON = {"content_type": "application/json"}
 # Verbs of workspace admins answer 403 to every member alike, before any id is looked at.
-ADMINS = ("/api/v1/members/", "/api/v1/departments/", "/api/v1/keys/", "/api/v1/credentials/")
+ADMINS = ("/api/v1/members/", "/api/v1/departments/", "/api/v1/keys/", "/api/v1/credentials/", "/api/v1/endpoints/")
 METHODS = ("get", "post", "put", "patch", "delete")
 # Addresses that anybody may open, or that only speak of the asker: nothing of Alice's can be named in them.
 OPEN = re.compile(

@@ -12,6 +12,7 @@ from knowledge.quality import cases
 from knowledge.quality import runs as evaluations
 from knowledge.questions import verbs as questions
 from knowledge.terms import verbs as terms
+from portal.gateway.models import ModelEndpoint
 from portal.kernel import keys, notify
 from portal.kernel.models import Department, Notification, User
 from portal.kernel.secrets import verbs
@@ -64,9 +65,18 @@ def everything_of_alices(world: World) -> Alices:
     source = Source.objects.create(
         base=world.base, name=SECRET_WORD, kind=Source.Kind.PAGE, url=f"http://{SECRET_WORD}.example/"
     )
+    endpoint = ModelEndpoint.objects.create(
+        workspace=world.workspace,
+        name=SECRET_WORD,
+        kind="chat",
+        provider="openai_compatible",
+        model_name=SECRET_WORD,
+        base_url="http://127.0.0.1:9/v1",
+    )
     return Alices(
         world,
         {
+            "endpoint": endpoint.uid,
             "case": case.uid,
             "evaluation": evaluation.uid,
             "upload": upload.uid,
