@@ -2,6 +2,6 @@
 
 from knowledge.model_changes.running import work
 from knowledge.model_changes.starting import cancel, current, last, may_leave_house, start
-from knowledge.model_changes.vectors import drop_leftovers
+from knowledge.model_changes.vectors import bases_with_vectors_of, drop_leftovers
 
-__all__ = ["cancel", "current", "drop_leftovers", "last", "may_leave_house", "start", "work"]
+__all__ = ["bases_with_vectors_of", "cancel", "current", "drop_leftovers", "last", "may_leave_house", "start", "work"]

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from django.db import connection
+from django.db.models import Q
 from numpy.typing import NDArray
 
 from knowledge.ingestion.store import copy_vectors, searchable_text
-from portal.gateway.models import EmbeddingSpace
+from knowledge.models import KnowledgeBase, ModelChange
+from portal.gateway.models import EmbeddingSpace, ModelEndpoint
 
 # Rows that one transaction deletes.
 _DROPPED = 5_000
@@ -38,6 +40,13 @@ class Missing:
 def count_of_leaves(base_id: int) -> int:
     """How many leaves the active revisions of a base hold."""
     return _number(f"SELECT count(*) {_LEAVES}", {"base": base_id})
+
+
+def bases_with_vectors_of(endpoint: ModelEndpoint) -> int:
+    """How many bases are searched with an endpoint's model, or are about to be."""
+    own = Q(embedding=endpoint, documents__active_revision__isnull=False)
+    coming = Q(model_changes__after=endpoint, model_changes__status__in=ModelChange.OPEN)
+    return KnowledgeBase.objects.filter(own | coming, deleted_at__isnull=True).distinct().count()
 
 
 def count_of_missing(base_id: int, space_id: int) -> int:
@@ -87,26 +96,29 @@ def write(space: EmbeddingSpace, rows: Sequence[Missing], vectors: NDArray[np.fl
     return len(places)
 
 
-def drop_leftovers(base_id: int | None = None, limit: int = _DROPPED) -> int:
-    """Delete up to `limit` vectors in a space that their revision does not use; returns how many.
+_LEFT_OVER = """
+DELETE FROM {table} WHERE id IN (
+  SELECT v.id FROM knowledge_revision r JOIN {table} v ON v.revision_id = r.id
+   WHERE v.space_id <> r.space_id AND r.status = 'indexed'
+     AND (%(base)s::bigint IS NULL OR r.base_id = %(base)s)
+     AND NOT EXISTS (
+       SELECT FROM knowledge_modelchange m WHERE m.base_id = r.base_id AND m.switched_at IS NULL
+          AND m.status IN ('queued', 'running') AND (m.space_id IS NULL OR m.space_id = v.space_id))
+   LIMIT %(limit)s)
+"""
 
-    Those that a change under way is making are kept, and those of revisions that are being worked on.
+
+def drop_leftovers(base_id: int | None = None, limit: int = _DROPPED) -> int:
+    """Delete up to `limit` vectors of leaves, and of questions, in a space that their revision does not use.
+
+    Returns how many. Those that a change under way is making are kept, and those of revisions being worked on.
     """
+    dropped = 0
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            DELETE FROM knowledge_chunkvector WHERE id IN (
-              SELECT v.id FROM knowledge_revision r JOIN knowledge_chunkvector v ON v.revision_id = r.id
-               WHERE v.space_id <> r.space_id AND r.status = 'indexed'
-                 AND (%(base)s::bigint IS NULL OR r.base_id = %(base)s)
-                 AND NOT EXISTS (
-                   SELECT FROM knowledge_modelchange m WHERE m.base_id = r.base_id AND m.switched_at IS NULL
-                      AND m.status IN ('queued', 'running') AND (m.space_id IS NULL OR m.space_id = v.space_id))
-               LIMIT %(limit)s)
-            """,
-            {"base": base_id, "limit": limit},
-        )
-        return int(cursor.rowcount)
+        for table in ("knowledge_chunkvector", "knowledge_questionvector"):
+            cursor.execute(_LEFT_OVER.format(table=table), {"base": base_id, "limit": limit})
+            dropped += int(cursor.rowcount)
+    return dropped
 
 
 def _number(sql: str, params: dict[str, int]) -> int:

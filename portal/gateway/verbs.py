@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
 
 from portal.gateway import addresses, admission, quotas
+from portal.gateway.embedding import identity_of
 from portal.gateway.models import EndpointFallback, ModelEndpoint, Quota
 from portal.gateway.providers import PROVIDERS, checked_parameters, provider_of
 from portal.kernel import audit
@@ -16,6 +17,9 @@ from portal.kernel.models import Membership
 from portal.kernel.principal import Principal
 from portal.kernel.secrets import require_usable
 from portal.kernel.secrets.revealing import ENVIRONMENT, SEALED
+
+# How many places hold vectors that an endpoint's model made. Whoever keeps vectors adds its counter.
+VECTOR_HOLDERS: list[Callable[[ModelEndpoint], int]] = []
 
 
 def save_endpoint(
@@ -28,7 +32,8 @@ def save_endpoint(
     """Save an endpoint that may be used as it stands; `fallbacks` None leaves them as they are.
 
     Raises `Invalid`: not_a_reference, provider_mismatch, base_url_missing, parameters_invalid,
-    fallback_invalid, and what `require_usable` raises; `Conflict`: name_taken.
+    fallback_invalid, and what `require_usable` raises; `Conflict`: name_taken, and model_in_use when vectors
+    would be left behind in the space of the model that the endpoint names so far.
     """
     if endpoint.credential and not endpoint.credential.startswith((SEALED, ENVIRONMENT)):
         raise Invalid("A credential is a reference such as env://NAME, never the secret.", code="not_a_reference")
@@ -47,6 +52,7 @@ def save_endpoint(
             raise Invalid(
                 'The endpoint "%(name)s" can not stand in for this one.', code="fallback_invalid", name=fallback.name
             )
+    _refuse_another_space(endpoint)
     try:
         with transaction.atomic():
             if endpoint.is_default:
@@ -68,6 +74,21 @@ def save_endpoint(
     addresses.forget_secrets()
     admission.close_breaker(endpoint)
     return endpoint
+
+
+def _refuse_another_space(endpoint: ModelEndpoint) -> None:
+    """Vectors of different models can not be compared: whoever has some goes over to another endpoint, step by step."""
+    before = ModelEndpoint.objects.filter(pk=endpoint.pk, kind=ModelEndpoint.Kind.EMBEDDING).first()
+    if before is None or (endpoint.kind == before.kind and identity_of(endpoint) == identity_of(before)):
+        return
+    holders = sum(count(before) for count in VECTOR_HOLDERS)
+    if holders:
+        raise Conflict(
+            "%(n)s knowledge bases hold vectors of this model, which another model or address can not search. "
+            "Add the other model as an endpoint of its own, and change each base to it under Settings › Models.",
+            code="model_in_use",
+            n=holders,
+        )
 
 
 def _set_fallbacks(endpoint: ModelEndpoint, fallbacks: Sequence[ModelEndpoint]) -> None:
