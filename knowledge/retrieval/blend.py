@@ -44,12 +44,13 @@ def convex(candidates: Sequence[Candidate], weight: float) -> list[float]:
     Both are absolute: neither is stretched to the list's own best. A list in which nothing matches well
     (words of another language, a code that means nothing) so has no say, which min–max normalising gives
     it (measured: docs/decisions/0030-blend.md). Candidates are complete: each has both scores, whichever
-    list it comes from; where the model is away, words alone count.
+    list it comes from; where the model is away, words alone count. A leaf in another language has at least the
+    share that is expected of it.
     """
     return [
         (item.words_share or 0.0)
         if item.cosine is None
-        else weight * item.cosine + (1 - weight) * (item.words_share or 0.0)
+        else weight * item.cosine + (1 - weight) * max(item.words_share or 0.0, item.words_expected)
         for item in candidates
     ]
 

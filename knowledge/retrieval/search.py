@@ -8,7 +8,7 @@ from typing import Literal
 
 from knowledge.base_settings import BaseSettings
 from knowledge.images.places import Pictured
-from knowledge.retrieval import blend, explaining, meaning, passages, questions, reranking, words
+from knowledge.retrieval import blend, explaining, languages, meaning, passages, questions, reranking, words
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.contract import Hit, HitImage, Mode, Part, RetrievalRequest, RetrievalResult
@@ -172,8 +172,9 @@ def _candidates(
     by_question = _by_question(permitted, asked, query, spaces, trace)
     if asked.mode != "blend":
         return [*found.values(), *by_question]
-    with trace.step("complete the scores"):
-        return [*meaning.complete(spaces, words.complete(query, list(found.values()))), *by_question]
+    with trace.step("complete the scores") as detail:
+        complete = [*meaning.complete(spaces, words.complete(query, list(found.values()))), *by_question]
+        return languages.with_expected(asked.query, complete, detail)
 
 
 def _by_question(

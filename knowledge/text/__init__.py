@@ -7,13 +7,14 @@
 from knowledge.text.identifiers import is_code
 from knowledge.text.normal_form import Normalised, clean, normalise
 from knowledge.text.postgres import tsquery_literal, tsvector_literal
-from knowledge.text.query import QueryKind, highlight_spans, query_kind, query_lexemes
+from knowledge.text.query import QueryKind, Script, highlight_spans, query_kind, query_lexemes, query_script
 from knowledge.text.terms import Term, Terms
 from knowledge.text.tokeniser import Token, tokenise
 
 __all__ = [
     "Normalised",
     "QueryKind",
+    "Script",
     "Term",
     "Terms",
     "Token",
@@ -23,6 +24,7 @@ __all__ = [
     "normalise",
     "query_kind",
     "query_lexemes",
+    "query_script",
     "tokenise",
     "tsquery_literal",
     "tsvector_literal",

@@ -12,11 +12,14 @@ from knowledge.text.terms import Terms
 from knowledge.text.tokeniser import RUNS, Token, capitals, tokenise
 
 QueryKind = Literal["identifier", "short", "sentence"]
+Script = Literal["han", "latin"]
 
 MAX_QUERY_CHARS = 1_000
 MAX_QUERY_LEXEMES = 64
 _SHORT_HAN = 6
 _SHORT_WORDS = 3
+_HAN = re.compile(f"[{HAN}]")
+_LATIN = re.compile("[a-z\u00df-\u024f]+")
 _ASKS = re.compile(r"[?？吗呢]\s*$")
 
 
@@ -61,6 +64,16 @@ def query_kind(query: str) -> QueryKind:
     if han + 2 * words <= _SHORT_HAN and words <= _SHORT_WORDS and not _ASKS.search(query):
         return "short"
     return "sentence"
+
+
+def query_script(query: str) -> Script | None:
+    """What most of a query is written in, a Han character counting as much as a Latin word; None: in neither, or in
+    both alike."""
+    text = normalise(query[:MAX_QUERY_CHARS]).text
+    han, latin = len(_HAN.findall(text)), len(_LATIN.findall(text))
+    if han == latin:
+        return None
+    return "han" if han > latin else "latin"
 
 
 def highlight_spans(text: str, lexemes: Collection[str], terms: Terms | None = None) -> list[tuple[int, int]]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from knowledge.retrieval import blend
@@ -20,6 +22,12 @@ def test_the_weight_is_the_share_of_meaning() -> None:
 def test_a_list_in_which_nothing_matches_well_has_no_say() -> None:
     scores = blend.convex([candidate(1, 0.05, 0.2), candidate(2, 0.0, 0.7)], 0.5)
     assert scores[1] > scores[0]
+
+
+def test_a_leaf_in_another_language_has_at_least_the_share_expected_of_it() -> None:
+    expected = replace(candidate(1, 0.1, 0.5), words_expected=0.4)
+    assert blend.convex([expected], 0.5) == pytest.approx([0.45])
+    assert blend.convex([replace(expected, words_expected=0.05)], 0.5) == pytest.approx([0.3])
 
 
 def test_words_alone_count_where_the_model_is_away() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.text import Term, Terms, highlight_spans, normalise, query_kind, query_lexemes, tokenise
+from knowledge.text import Term, Terms, highlight_spans, normalise, query_kind, query_lexemes, query_script, tokenise
 from knowledge.text import dictionary as dictionaries
 from knowledge.text.query import MAX_QUERY_LEXEMES
 from knowledge.text.tokeniser import MAX_LEXEME
@@ -229,3 +229,19 @@ def test_matches_are_marked_in_the_text_as_it_is_shown(shown: str, query: str, m
 )
 def test_the_kind_of_a_query_is_recognised(query: str, kind: str) -> None:
     assert query_kind(query) == kind
+
+
+@pytest.mark.parametrize(
+    ("query", "script"),
+    [
+        ("how do I reset a password", "latin"),
+        ("如何配置 nginx", "han"),
+        ("ÜBER straße", "latin"),
+        ("如何 set up", None),
+        ("как сбросить пароль", None),
+        ("1024 😀", None),
+        ("", None),
+    ],
+)
+def test_the_script_of_a_query_is_that_of_most_of_its_words(query: str, script: str | None) -> None:
+    assert query_script(query) == script
