@@ -7,7 +7,7 @@ Answerable: a set's own questions, the best passage of each mode, labelled by th
 Unanswerable: questions of the other sets asked of this corpus (not of sets that share a source), all
 labelled 0. Each set and each class weighs the same. A logistic of each measure is fitted by Newton's
 method with a small ridge, and a blend takes the better of both; the AUC and the rates are those of sets
-left out of the fit (two halves, by turns), the constants printed are those of all sets.
+left out of the fit (two halves, by turns), the constants printed are those of all sets. Then a table by set, of blends.
 """
 
 # ruff: noqa: E402  (Django is set up first)
@@ -143,6 +143,21 @@ def report(mode: Mode, found: list[Example], scores: Matrix, constants: str) -> 
     )
 
 
+def report_sets(found: list[Example], scores: Matrix) -> None:
+    """The same measures for each set, as a table."""
+    print("| set | AUC right against unanswerable | false answers at 0.5 | right answers kept at 0.5 | right first |")
+    print("|---|---|---|---|---|")
+    for name in sorted({item.corpus for item in found}):
+        places = np.array([item.corpus == name for item in found])
+        own = [item for item in found if item.corpus == name]
+        right, answerable = np.array([item.answers for item in own]), np.array([item.answerable for item in own])
+        contest, mine = right | ~answerable, scores[places]
+        print(
+            f"| {name} | {area(mine[contest], right[contest]):.3f} | {(mine[~answerable] >= 0.5).mean():.3f} | "
+            f"{(mine[right] >= 0.5).mean():.3f} | {right[answerable].mean():.3f} |"
+        )
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("folder", type=Path)
@@ -162,6 +177,7 @@ def main() -> None:
         report(mode, found[mode], scores, f"Logistic({constants[0]:.2f}, {constants[1]:.2f})")
     both = [held_out(found["blend"], found[mode], measure) for mode, measure in own.items()]
     report("blend", found["blend"], np.maximum(*both), "the better of both")
+    report_sets(found["blend"], np.maximum(*both))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,20 @@
 """LlamaIndex's `PGVectorStore` (hybrid mode) and `bm25s` beside our modes: same leaves, same model, same questions.
 
-    python tests/bench/peers.py FOLDER [SET …] [--limit N] [--json FILE] [--stored]
+    python tests/bench/peers.py FOLDER [SET …] [--limit N] [--json FILE] [--stored] [--vectors FOLDER]
 
 FOLDER holds one folder per set; their corpora must be ingested (`manage.py evaluate FOLDER/SET`). The peer gets a
 database of its own on the same server, dropped at the end. It is given our leaves as its nodes and the plain model's
-vectors (with `--stored`: ours, the space's mean taken off). `PGVectorStore` returns the vectors' list with
-the words' list after it, unfused, so its two lists are also fused by reciprocal ranks (k = 60), as LlamaIndex's
-`QueryFusionRetriever` does it. Its words are PostgreSQL's `english` for English corpora and `simple` for others,
-which has no Chinese words. `bm25s` runs on our tokens, and on its own tokeniser.
+vectors (with `--stored`: ours, without mean and language); with `--vectors` the plain ones are kept from run to run.
+`PGVectorStore` returns the vectors' list with the words' list after it, unfused, so its two lists are also fused by
+reciprocal ranks (k = 60), as LlamaIndex's `QueryFusionRetriever` does it. Its words are PostgreSQL's `english` for
+English corpora and `simple` for others, which has no Chinese words. `bm25s` runs on our tokens, and on its own
+tokeniser.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -38,6 +40,7 @@ from knowledge.models import ChunkVector
 from knowledge.retrieval import MODES, RetrievalRequest, retrieve
 from knowledge.text import query_lexemes, tokenise
 from portal.gateway.embedding import embedder_for, plain_embedder_for, space_of
+from portal.gateway.protocols import Embedder
 
 SCRATCH = "archway_peers"
 RRF_K = 60
@@ -69,17 +72,32 @@ def scratch(make: bool) -> None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(SCRATCH)))
 
 
-def vectors_of(one: Ingested, found: Leaves, questions: list[str], stored: bool) -> tuple[Matrix, Matrix]:
+def vectors_of(
+    one: Ingested, found: Leaves, questions: list[str], stored: bool, kept: Path | None
+) -> tuple[Matrix, Matrix]:
     """Vectors of leaves and questions: the plain model's, or as we keep them."""
-    if not stored:
+    if stored:
+        model = embedder_for(one.base.embedding)
+        rows = ChunkVector.objects.filter(space=space_of(one.base.embedding), chunk_id__in=found.ids)
+        ours = dict(rows.values_list("chunk_id", "halfvec"))
+        passages = np.vstack([np.asarray(ours[pk], dtype=np.float32) for pk in found.ids])
+    else:
         model = plain_embedder_for(one.base.embedding)
-        parts = [model.embed_passages(found.texts[at : at + 64]) for at in range(0, len(found.texts), 64)]
-        return np.vstack(parts), np.vstack([model.embed_queries([text]) for text in questions])
-    space = space_of(one.base.embedding)
-    kept = dict(ChunkVector.objects.filter(space=space, chunk_id__in=found.ids).values_list("chunk_id", "halfvec"))
-    model = embedder_for(one.base.embedding)
-    passages = np.vstack([np.asarray(kept[pk].to_list(), dtype=np.float32) for pk in found.ids])
+        passages = plain_vectors(model, one.chosen.name, found.texts, kept)
     return passages, np.vstack([model.embed_queries([text]) for text in questions])
+
+
+def plain_vectors(model: Embedder, name: str, texts: list[str], kept: Path | None) -> Matrix:
+    """The model's vectors of a set's leaves; from `kept` if they are those of the same texts."""
+    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()
+    path = kept / f"{name}-{digest[:16]}.npy" if kept else None
+    if path is not None and path.exists():
+        return np.asarray(np.load(path), dtype=np.float32)
+    vectors = np.vstack([model.embed_passages(texts[at : at + 64]) for at in range(0, len(texts), 64)])
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, vectors)
+    return vectors
 
 
 def english(name: str) -> bool:
@@ -180,11 +198,11 @@ def measured(one: Ingested, search: Search, vectors: Matrix) -> dict[str, float]
     return {**named, "p50_ms": round(float(np.median(times)), 2)}
 
 
-def compare(folder: Path, limit: int | None, stored: bool) -> dict[str, Any]:
+def compare(folder: Path, limit: int | None, stored: bool, kept: Path | None) -> dict[str, Any]:
     """All searches on one set."""
     one = ingested(folder, limit)
     found = leaves(one.base)
-    passages, questions = vectors_of(one, found, [row["text"] for row in one.chosen.queries], stored)
+    passages, questions = vectors_of(one, found, [row["text"] for row in one.chosen.queries], stored, kept)
 
     def our_own(mode: Any) -> Search:
         def ask(text: str, vector: Sequence[float]) -> list[str]:
@@ -207,12 +225,13 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--stored", action="store_true")
+    parser.add_argument("--vectors", type=Path)
     chosen = parser.parse_args()
     scratch(make=True)
     reports = []
     try:
         for folder in folders(chosen.folder, chosen.sets):
-            report = compare(folder, chosen.limit, chosen.stored)
+            report = compare(folder, chosen.limit, chosen.stored, chosen.vectors)
             reports.append(report)
             print(f"\n{report['set']}: {report['queries']} questions, {report['leaves']} leaves")
             for name, row in report["rows"].items():

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from tests.bench.ingested_sets import DEPTH, NDCG, Ingested, folders, ingested
 
 # isort: split
+from knowledge.base_settings import BaseSettings
 from knowledge.models import Chunk
 from knowledge.retrieval import RetrievalRequest, blend
 from knowledge.retrieval.candidates import Candidate
@@ -39,7 +40,7 @@ from knowledge.text import query_kind
 Values = NDArray[np.float64]
 WEIGHTS = [round(0.05 * step, 2) for step in range(21)]
 KINDS = ("identifier", "short", "sentence")
-DEFAULT_WEIGHT = 0.5
+DEFAULT_WEIGHT = BaseSettings().searching.weight
 RESAMPLES = 10_000
 
 
@@ -170,16 +171,18 @@ def print_weights(sets: Sequence[Scored]) -> None:
     ordered = sorted(sets, key=lambda found: found.name)
     halves = (ordered[::2], ordered[1::2])
     by_kind, one_weight = [], []
-    print("\n| fitted on | one weight | by kind (identifier, short, sentence) | 0.5 | one weight | by kind | product |")
+    print(
+        f"\n| fitted on | one weight | by kind ({', '.join(KINDS)}) | {DEFAULT_WEIGHT} | one weight | by kind | product |"
+    )
     print("|---|---|---|---|---|---|---|")
     for mine, other in (halves, halves[::-1]):
         single = fit(mine, KINDS)
         kinds = {kind: fit(mine, [kind]) for kind in KINDS}
         same = dict.fromkeys(KINDS, single)
-        half = dict.fromkeys(KINDS, DEFAULT_WEIGHT)
+        default = dict.fromkeys(KINDS, DEFAULT_WEIGHT)
         means = [
             np.mean([found.blend(weights).mean() for found in other])
-            for weights in (half, same, kinds, product_weights())
+            for weights in (default, same, kinds, product_weights())
         ]
         shown = ", ".join(f"{kinds[kind]:.2f}" for kind in KINDS)
         print(
@@ -187,13 +190,13 @@ def print_weights(sets: Sequence[Scored]) -> None:
             + " | ".join(f"{mean:.4f}" for mean in means)
             + " |"
         )
-        by_kind += [found.blend(kinds) - found.blend(half) for found in other]
+        by_kind += [found.blend(kinds) - found.blend(default) for found in other]
         one_weight += [found.blend(kinds) - found.blend(same) for found in other]
     product = [found.blend(product_weights()) - found.blend(dict.fromkeys(KINDS, DEFAULT_WEIGHT)) for found in ordered]
     for title, differences in (
-        ("by kind − 0.5 for all, on sets left out", by_kind),
+        (f"by kind − {DEFAULT_WEIGHT} for all, on sets left out", by_kind),
         ("by kind − one fitted weight, on sets left out", one_weight),
-        ("product − 0.5 for all", product),
+        (f"product − {DEFAULT_WEIGHT} for all", product),
     ):
         mean, lower, upper, share = bootstrap(differences)
         print(f"{title}: {mean:+.4f} ({lower:+.4f} … {upper:+.4f}), not above in {share:.4f}")
