@@ -171,9 +171,8 @@ def print_weights(sets: Sequence[Scored]) -> None:
     ordered = sorted(sets, key=lambda found: found.name)
     halves = (ordered[::2], ordered[1::2])
     by_kind, one_weight = [], []
-    print(
-        f"\n| fitted on | one weight | by kind ({', '.join(KINDS)}) | {DEFAULT_WEIGHT} | one weight | by kind | product |"
-    )
+    kinds_shown = f"by kind ({', '.join(KINDS)}) | {DEFAULT_WEIGHT}"
+    print(f"\n| fitted on | one weight | {kinds_shown} | one weight | by kind | product |")
     print("|---|---|---|---|---|---|---|")
     for mine, other in (halves, halves[::-1]):
         single = fit(mine, KINDS)
