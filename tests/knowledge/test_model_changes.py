@@ -303,11 +303,14 @@ def test_questions_and_terms_go_over_with_their_base(world: World, other: ModelE
         world.base.refresh_from_db()
         return retrieve(alice, RetrievalRequest(query, (world.base.uid,), mode=mode)).hits[0]
 
-    for move in (lambda: None, lambda: through(begin(world, other))):
-        move()
+    def follow() -> None:
         assert found("May I bring my dog along?", "embedding").question
         assert found("May I bring my dog along?", "keywords").question
         assert "rule 3" in found("the third law", "keywords").text
+
+    follow()
+    through(begin(world, other))
+    follow()
     assert set(QuestionVector.objects.values_list("space_id", flat=True)) == {space_of(other).pk}
 
 
