@@ -135,7 +135,7 @@ def test_expiry_is_kept_when_only_the_name_changes_and_cleared_by_a_new_secret(
         ({"name": "x", "host": "ftp://h", "value": VALUE}, "host_invalid"),
         ({"name": "x", "host": "https://user:pw@h", "value": VALUE}, "host_invalid"),
         ({"name": "x", "host": "h.example", "value": "a\x01b"}, "secret_invalid"),
-        ({"name": "x", "host": "h.example", "value": "\ud800"}, "fields_invalid"),
+        ({"name": "x", "host": "h.example", "value": "\ud800"}, "secret_invalid"),
         ({"name": "x", "host": "h.example", "value": ""}, "fields_invalid"),
         ({"name": "OpenAI", "host": "h.example", "value": VALUE}, "name_taken"),
     ],
