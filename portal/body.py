@@ -7,6 +7,7 @@ is authenticated before its first byte is taken.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
@@ -14,9 +15,10 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from django.conf import settings
+from django.db import OperationalError
 
 from portal.kernel import keys
-from portal.kernel.errors import ArchwayError, TooLarge, Unauthenticated
+from portal.kernel.errors import ArchwayError, TooLarge, Unauthenticated, Unavailable
 from portal.kernel.sessions import person_of
 from portal.openai_api.errors import body_of
 
@@ -25,6 +27,8 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
 
 _UPLOAD = re.compile(r"^/(api/v1/)?bases/[^/]+/(documents/?(upload/?)?|question-sheets/?)$")
 # A piece of an upload; how large one may be is the sender's choice.
@@ -51,7 +55,7 @@ def limit_for(method: str, path: str) -> int:
 
 
 class BodyLimit:
-    """ASGI middleware; answers 413 (or 401 for an upload by nobody) itself and lets the rest through."""
+    """ASGI middleware; answers 413, 401 (an upload by nobody) and 503 (no database) itself; lets the rest through."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -68,9 +72,16 @@ class BodyLimit:
             await _refuse(send, _too_large(limit), scope["path"])
             return
         # No request of Django's yet, which would see to its connection: one that died must not be kept for ever.
-        if limit > settings.ARCHWAY["MAX_BODY_BYTES"] and not await database_sync_to_async(_is_somebody)(headers):
-            await _refuse(send, Unauthenticated("Sign in, or send an API key."), scope["path"])
-            return
+        if limit > settings.ARCHWAY["MAX_BODY_BYTES"]:
+            try:
+                known = await database_sync_to_async(_is_somebody)(headers)
+            except OperationalError as error:
+                logger.error("the database is away, an upload is refused: %s", type(error).__name__)
+                await _refuse(send, Unavailable("The database is away; try again."), scope["path"])
+                return
+            if not known:
+                await _refuse(send, Unauthenticated("Sign in, or send an API key."), scope["path"])
+                return
         await self._counted(scope, receive, send, limit)
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send, limit: int) -> None:

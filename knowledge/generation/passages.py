@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db.models import Exists, OuterRef, QuerySet
 from django.db.models.functions import MD5
@@ -30,6 +30,14 @@ def open_passages(principal: Principal, base: KnowledgeBase, kind: str) -> Query
     rows = all_passages(principal, base).exclude(Exists(marks))
     # A hash is chance that is the same again after a restart.
     return rows.order_by(MD5("sha256"), "pk") if kind == Kind.CASES else rows.order_by("revision_id", "ordinal", "pk")
+
+
+def each_text_once(rows: Iterable[Chunk]) -> list[Chunk]:
+    """The first passage of each text, in the order given; a mark on it counts for the others."""
+    first: dict[str, Chunk] = {}
+    for row in rows:
+        first.setdefault(row.sha256, row)
+    return list(first.values())
 
 
 def mark(base: KnowledgeBase, kind: str, sha256: str, made: int) -> None:

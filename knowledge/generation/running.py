@@ -137,7 +137,7 @@ def _advance(turn: background.Turn[Generation]) -> bool:
         rows = passages.open_passages(principal, base, run.kind).select_related("revision__document")[:FETCH]
         if not rows:
             return True
-        for passage in rows:
+        for passage in passages.each_text_once(rows):
             made = _one(turn, Asked(principal, base, run, caller, passage), make)
             unusable = [*unusable, passage.sha256] if made is None else []
             if len(unusable) >= MOST_UNUSABLE:

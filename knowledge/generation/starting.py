@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet, Sum
+from django.db.models import Count, Max, QuerySet, Sum
 
 from knowledge import background, outside
 from knowledge.generation import passages
@@ -106,7 +106,10 @@ def _open(principal: Principal, base: KnowledgeBase, wanted: Wanted) -> tuple[in
     rows = passages.open_passages(principal, base, wanted.kind)
     if wanted.again:
         rows = passages.all_passages(principal, base)
-    number, tokens = rows.count(), rows.order_by().aggregate(tokens=Sum("token_count"))["tokens"] or 0
+    # Passages with the same text are worked on once.
+    texts = rows.order_by().values("sha256").annotate(size=Max("token_count"))
+    found = texts.aggregate(number=Count("sha256"), tokens=Sum("size"))
+    number, tokens = found["number"], found["tokens"] or 0
     taken = min(number, wanted.most) if wanted.most else number
     return taken, round(tokens * taken / number) if number else 0
 

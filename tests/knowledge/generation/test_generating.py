@@ -68,6 +68,17 @@ def test_only_changed_passages_are_asked_about_again(world: World, alice: Princi
     assert generation.estimate(alice, world.base, Wanted("questions", again=True)).passages == 2
 
 
+def test_a_text_that_stands_in_two_documents_is_counted_and_paid_for_once(
+    world: World, alice: Principal, models: ModelServer
+) -> None:
+    chat_endpoint(models, is_default=True)
+    indexed(
+        alice, world.base, "travel-2.md", TRAVEL + "\n# Meals\n\nMeals on the way are paid up to thirty euros a day.\n"
+    )
+    run = to_the_end(generation.start(alice, world.base, Wanted("questions")))
+    assert (run.done, run.total, len(models.seen)) == (3, 3, 3)
+
+
 def test_the_cost_is_known_before_the_start_and_covers_what_is_used(
     world: World, alice: Principal, models: ModelServer
 ) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,3 +141,23 @@ def test_uploads_are_taken_again_after_a_restart_of_postgresql() -> None:
     connection.ensure_connection()
     mine = connection.connection.info.backend_pid
     assert asyncio.run(statuses()) == [200, 200]
+
+
+def test_an_upload_without_a_database_is_told_to_come_again() -> None:
+    script = """
+import asyncio, django
+django.setup()
+from portal.body import BodyLimit
+async def send(message):
+    print(message)
+scope = {"type": "http", "method": "POST", "path": "/api/v1/bases/abc/documents", "headers": [(b"x-api-key", b"ak_x")]}
+asyncio.run(BodyLimit(None)(scope, None, send))
+"""
+    # Port 1 of the loopback address answers nobody.
+    away = {**os.environ, "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+    root = Path(__file__).parents[3]
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=away, cwd=root, capture_output=True, text=True, timeout=60
+    )
+    assert "'status': 503" in said.stdout, said.stderr
+    assert '"code": "unavailable"' in said.stdout
