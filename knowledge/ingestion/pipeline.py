@@ -44,7 +44,7 @@ from portal.kernel.principal import for_worker
 logger = logging.getLogger(__name__)
 
 # Raise it when parsers give other output for the same bytes: kept outputs are then made anew.
-PARSER_VERSION = 3
+PARSER_VERSION = 4
 TELL_EVERY = 0.4
 AWAY_SECONDS = 15
 QUOTA_SECONDS = 900

@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from knowledge.ingestion.parsers.characters import storable
-from knowledge.ingestion.parsers.sheet_formats import Show, number_text
+from knowledge.ingestion.parsers.sheet_formats import Format
+from knowledge.ingestion.parsers.sheet_numbers import number_text
 from knowledge.ingestion.parsers.sheet_scan import HEAD, Rewound, Scan, UsualCell, scan_of, usual_cells
 from knowledge.ingestion.parsers.xml import Element, Readable, integer, iterate_xml, parse_xml
 from portal.kernel.errors import ParseError
@@ -95,7 +96,7 @@ def unescaped(text: str) -> str:
 def read_sheet(
     stream: Readable,
     strings: Sequence[str],
-    shows: Sequence[Show | None],
+    formats: Sequence[Format],
     room: Room,
     tick: Callable[[], None] = lambda: None,
 ) -> Sheet:
@@ -104,7 +105,7 @@ def read_sheet(
     A part that breaks off is kept up to there (`damaged`). Raises `ParseError`: `too_large`,
     `unsafe_xml`, `archive_limit`.
     """
-    reader = _Reader(strings, shows)
+    reader = _Reader(strings, formats)
     sheet = reader.sheet
     try:
         head = stream.read(HEAD)
@@ -160,10 +161,11 @@ def _scanned(reader: _Reader, scan: Scan) -> Iterator[tuple[int, int]]:
 class _Reader:
     """Turns row elements into rows of text; kept apart from the stream for the speed of local state."""
 
-    def __init__(self, strings: Sequence[str], shows: Sequence[Show | None]) -> None:
+    def __init__(self, strings: Sequence[str], formats: Sequence[Format]) -> None:
         self.sheet = Sheet()
         self._strings = strings
-        self._by_style = {str(style): show for style, show in enumerate(shows) if show is not None}
+        self._by_style = {str(style): form.number for style, form in enumerate(formats) if form.number is not None}
+        self._texts = {str(style): form.text for style, form in enumerate(formats) if form.text is not None}
         self._columns: dict[str, int] = {}
         self._row = 0
 
@@ -191,23 +193,29 @@ class _Reader:
         self._row = self._row + 1 if number is None else number
         cells: dict[int, str] = {}
         column = 0
-        strings, shows = self._strings, self._by_style
+        strings, shows, texts = self._strings, self._by_style, self._texts
         for letters, style, kind, formula, raw, inline in found:
             column = self._columns.get(letters) or (self._column(letters, column) if letters else column + 1)
             if not raw:
                 if inline:
-                    cells[column] = unescaped(inline)
+                    text = unescaped(inline)
+                    if style in texts:
+                        text = texts[style](text)
+                    if text:
+                        cells[column] = text
                 elif formula and kind != "str":
                     self.sheet.uncached.append(f"{column_letters(column)}{self._row}")
                 continue
             if kind == "s":
                 index = integer(raw, -1)
                 text = strings[index] if 0 <= index < len(strings) else ""
+                if style in texts:
+                    text = texts[style](text)
             elif not kind or kind == "n":
                 show = shows.get(style)
                 text = show(raw) if show is not None else number_text(raw)
             else:
-                text = self._special(kind, raw, column)
+                text = self._special(kind, raw, column, style)
             if text:
                 cells[column] = text
         return self._keep(cells)
@@ -237,7 +245,7 @@ class _Reader:
             elif name.endswith("}f"):
                 formula = True
             elif name.endswith("}is"):
-                return rich_text(child)
+                return self._as_text(rich_text(child), cell.get("s", ""))
         kind = cell.get("t")
         if formula and not raw and kind != "str":
             self.sheet.uncached.append(f"{column_letters(column)}{self._row}")
@@ -248,10 +256,14 @@ class _Reader:
             return show(raw) if show is not None else number_text(raw)
         if kind == "s":
             index = integer(raw, -1)
-            return self._strings[index] if 0 <= index < len(self._strings) else ""
-        return self._special(kind, raw, column)
+            return self._as_text(self._strings[index] if 0 <= index < len(self._strings) else "", cell.get("s", ""))
+        return self._special(kind, raw, column, cell.get("s", ""))
 
-    def _special(self, kind: str, raw: str, column: int) -> str:
+    def _as_text(self, text: str, style: str) -> str:
+        show = self._texts.get(style)
+        return text if show is None else show(text)
+
+    def _special(self, kind: str, raw: str, column: int, style: str) -> str:
         if kind == "b":
             return "TRUE" if raw in ("1", "true") else "FALSE"
         if kind == "e":
@@ -259,7 +271,7 @@ class _Reader:
             return raw
         if kind == "d":
             return _ISO_MIDNIGHT.sub("", raw).replace("T", " ")
-        return unescaped(raw)
+        return self._as_text(unescaped(raw), style)
 
 
 def _in_order(rows: list[Row]) -> list[Row]:

@@ -16,7 +16,8 @@ from knowledge.ingestion.parsers.outline import Outline
 from knowledge.ingestion.parsers.sheet_cells import Merge, Row, Sheet, column_letters
 from knowledge.ingestion.parsers.tables import markdown_table
 
-_NUMBER = re.compile(r"[-+(]?[¥$€£]?\d[\d,.:/\-\s]*[%)]?")
+_CURRENCY = "¥￥$€£₩₹"
+_NUMBER = re.compile(rf"[-+(]?[{_CURRENCY}]?\s?[-+(]?\d[\d,.:/\-\s]*(?:E[-+]\d+)?[%{_CURRENCY}元]?\)?")
 MERGE_WORK = 2_000_000  # cells looked at while clearing covered cells; beyond it a file is not worth more
 CAPTION_LENGTH = 120
 WIDEST_BRIDGE = 100  # columns; a wider merge is a title over the whole sheet

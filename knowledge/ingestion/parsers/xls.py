@@ -13,7 +13,7 @@ from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook, Pass
 from knowledge.ingestion.blocks import Block, ParseContext, ParsedDocument, Source, assemble
 from knowledge.ingestion.parsers.ooxml import is_encrypted, is_ole
 from knowledge.ingestion.parsers.sheet_cells import Merge, Room, Row, Sheet, column_letters, unescaped
-from knowledge.ingestion.parsers.sheet_formats import number_text
+from knowledge.ingestion.parsers.sheet_numbers import number_text
 from knowledge.ingestion.parsers.sheet_regions import sheet_blocks, sheet_warnings
 from knowledge.ingestion.parsers.xls_formats import SheetMarks, sheet_marks
 from portal.kernel.errors import ParseError

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import olefile
 
-from knowledge.ingestion.parsers.sheet_formats import BUILT_IN, Show, display, is_date
+from knowledge.ingestion.parsers.sheet_formats import BUILT_IN, display, is_date
+from knowledge.ingestion.parsers.sheet_numbers import Show
 from portal.kernel.errors import ParseError
 
 BOF, EOF, BOUND_SHEET, FORMAT, XF = 0x0809, 0x000A, 0x0085, 0x041E, 0x00E0

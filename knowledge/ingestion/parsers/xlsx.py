@@ -15,7 +15,7 @@ from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.ooxml import Package, is_encrypted, is_ole
 from knowledge.ingestion.parsers.sheet_cells import Room, Sheet, read_sheet, rich_text, shared_strings
 from knowledge.ingestion.parsers.sheet_extras import comment_blocks, drawing_blocks
-from knowledge.ingestion.parsers.sheet_formats import Show, styles
+from knowledge.ingestion.parsers.sheet_formats import Format, styles
 from knowledge.ingestion.parsers.sheet_regions import sheet_blocks, sheet_warnings
 from portal.kernel.errors import ParseError
 
@@ -60,12 +60,12 @@ class _Workbook:
 
     def parsed(self) -> ParsedDocument:
         strings = self._strings()
-        shows = self._styles()
+        formats = self._styles()
         listed = self._sheets()
         blocks: list[Block] = []
         filled = False
         for index, sheet in enumerate(listed):
-            found = self._blocks(sheet, strings, shows, index, len(listed))
+            found = self._blocks(sheet, strings, formats, index, len(listed))
             filled = filled or any(
                 block.kind != "heading" and block.text.strip() not in ("", NO_ALT) for block in found
             )
@@ -85,24 +85,22 @@ class _Workbook:
         )
 
     def grids(self) -> list[tuple[Listed, Sheet]]:
-        strings, shows = self._strings(), self._styles()
+        strings, formats = self._strings(), self._styles()
         found = []
         for listed in self._sheets():
             stream = self._package.open(listed.part)
             if stream is not None:
                 with stream:
-                    found.append((listed, read_sheet(stream, strings, shows, self._room)))
+                    found.append((listed, read_sheet(stream, strings, formats, self._room)))
         return found
 
-    def _blocks(
-        self, listed: Listed, strings: list[str], shows: list[Show | None], index: int, total: int
-    ) -> list[Block]:
+    def _blocks(self, listed: Listed, strings: list[str], formats: list[Format], index: int, total: int) -> list[Block]:
         stream = self._package.open(listed.part)
         if stream is None:
             self.warnings.append(f'missing_part: The sheet "{listed.name}" is missing from the file.')
             return []
         with stream:
-            sheet = read_sheet(stream, strings, shows, self._room, tick=lambda: self._context.progress(index, total))
+            sheet = read_sheet(stream, strings, formats, self._room, tick=lambda: self._context.progress(index, total))
         blocks = sheet_blocks(sheet, listed.name, mark="" if listed.state == "visible" else "hidden")
         path = (*blocks[0].heading_path, blocks[0].text) if blocks else ()
         blocks.extend(comment_blocks(self._package, listed.part, listed.name, path))
@@ -123,7 +121,7 @@ class _Workbook:
             root = self._package.xml(part)
             return [] if root is None else [rich_text(item) for item in root.iter("{*}si")]
 
-    def _styles(self) -> list[Show | None]:
+    def _styles(self) -> list[Format]:
         part = next(iter(self._package.related(self._package.main, "styles")), "xl/styles.xml")
         settings = self._package.root.find("{*}workbookPr")
         date1904 = settings is not None and settings.get("date1904", "0") in ("1", "true")

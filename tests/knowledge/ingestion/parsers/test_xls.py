@@ -36,6 +36,12 @@ def test_sheets_values_and_formats_are_as_shown(tmp_path: Path) -> None:
     assert [w.split(":")[0] for w in found.warnings] == ["hidden_sheet"]
 
 
+def test_currencies_and_groups_are_shown_in_old_workbooks_too(tmp_path: Path) -> None:
+    rows: list[list[Value]] = [["a", "b"], [(1234.5, 15), (-1234.0, 16)]]
+    found = read(tmp_path, workbook({"S": rows}, ['#,##0.00 "€"', "#,##0_);[Red](#,##0)"]))
+    assert found.blocks[1].text.split("\n")[2] == "| 1,234.50 € | (1,234) |"
+
+
 def test_rows_are_counted_from_the_top_of_the_sheet(tmp_path: Path) -> None:
     found = read(tmp_path, workbook({"S": [[""], [""], ["", "a", "b"], ["", "c", (0.25, 15)]]}, ["0%"]))
     assert (found.blocks[1].rows, found.blocks[1].text) == ((3, 4), "| a | b |\n|---|---|\n| c | 25% |")

@@ -105,10 +105,10 @@ def test_stored_numbers_keep_their_digits_and_lose_binary_noise(tmp_path: Path) 
         ("0.0%;[Red]-0.0%", "-0.015", "-1.5%"),
         ("000000", "42", "000042"),
         ("000\\-0000", "5551234", "555-1234"),
-        ("#,##0.00", "1234.5", "1234.5"),
+        ("Standard", "7", "7"),
+        ("[$-804]aaaa", "45352", "2024-03-01"),
         ("General", "7", "7"),
         ("@", "7", "7"),
-        ('"Day "0', "3", "3"),
         ("yyyy-mm-dd", "99999999", "99999999"),
     ],
 )
@@ -118,6 +118,57 @@ def test_dates_percentages_and_padded_numbers_are_shown_as_in_the_sheet(
     escaped = code.replace('"', "&quot;")
     data = workbook({"S": numbers(f'<c r="A2" s="1"><v>{stored}</v></c>', "")}, styles=cell_styles(escaped))
     assert read(tmp_path, data).blocks[-1].text.split("\n")[-1].strip("| ") == shown
+
+
+@pytest.mark.parametrize(
+    ("code", "stored", "shown"),
+    [
+        ("#,##0.00", "1234.5", "1,234.50"),
+        ('#,##0.00 "€"', "1234.5", "1,234.50 €"),
+        ("[$€-407] #,##0.00", "-1234.5", "-€ 1,234.50"),
+        ("0.00 €", "3.14159", "3.14159 €"),
+        ("0.00", "0.333333333333333", "0.33"),
+        ('_-* #,##0.00_-;\\-* #,##0.00_-;_-* "-"??_-;_-@_-', "0", "-"),
+        ('_-* #,##0.00_-;\\-* #,##0.00_-;_-* "-"??_-;_-@_-', "-1234.5", "-1,234.50"),
+        ("#,##0_);[Red](#,##0)", "-1234", "(1,234)"),
+        ("0.00;[Red]0.00", "-5", "-5.00"),
+        ("¥#,##0.00;¥-#,##0.00", "-1234.5", "¥-1,234.50"),
+        ("# ?/?", "1.75", "1 3/4"),
+        ("# ??/??", "0.3333", "0.3333"),
+        ("0.00E+00", "1500", "1.50E+03"),
+        ("0.00E+00", "123456", "123456"),
+        ('0.0,,"M"', "1500000", "1.5M"),
+        ('"Yes";;"No"', "1", "Yes"),
+        ('"Yes";;"No"', "0", "No"),
+        (";;;@", "5", ""),
+        ('[&lt;100]"low";[&gt;=100]"high "0', "150", "high 150"),
+        ('[&lt;100]"low";[&gt;=100]"high "0', "50", "low"),
+        ("[&lt;=9999999]###-####;(###) ###-####", "2125551234", "(212) 555-1234"),
+        ('General" pcs"', "5", "5 pcs"),
+        ('"Day "0', "3", "Day 3"),
+        ("0000\\-00\\-00", "20240301", "2024-03-01"),
+    ],
+)
+def test_a_number_wears_its_format_wherever_that_loses_nothing(
+    tmp_path: Path, code: str, stored: str, shown: str
+) -> None:
+    styles = cell_styles(code.replace('"', "&quot;"))
+    data = workbook({"S": numbers(f'<c r="A2" s="1"><v>{stored}</v></c>', '<c r="B2"><v>1</v></c>')}, styles=styles)
+    assert grid(tables(read(tmp_path, data))[0])[1][0] == shown
+
+
+def test_a_text_wears_the_text_section_of_its_format_whichever_way_it_is_stored(tmp_path: Path) -> None:
+    cells = (
+        '<c r="A2" s="1" t="s"><v>0</v></c>',
+        '<c r="B2" s="1" t="inlineStr"><is><t>b</t></is></c>',
+        '<c r="C2" s="1" t="str"><f>X</f><v>c</v></c>',
+        '<c r="D2" s="2" t="s"><v>0</v></c>',
+        "<c r='E2' s='1' t='inlineStr'><is><t>e</t></is></c>",
+    )
+    styles = cell_styles("@&quot; kg&quot;", ";;;")
+    for written in (cells[:4], cells):  # the last cell makes the row an unusual one, which takes the other way
+        found = read(tmp_path, workbook({"S": numbers(*written)}, styles=styles, strings=["<t>a</t>"]))
+        assert grid(tables(found)[0])[1][:4] == ["a kg", "b kg", "c kg", ""]
 
 
 def test_the_1904_date_system_is_respected(tmp_path: Path) -> None:
