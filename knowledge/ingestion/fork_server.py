@@ -108,7 +108,7 @@ class _Server:
         folder.mkdir(mode=0o700)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE)
-        with (folder / "stderr").open("wb") as errors:
+        with (folder / parse_child.COMPLAINTS).open("wb") as errors:
             child = os.fork()
             if child == 0:
                 os.dup2(errors.fileno(), parse_child.STDERR)
@@ -130,7 +130,7 @@ class _Server:
                 "ended": number,
                 "status": status,
                 "rss_kb": usage.ru_maxrss,
-                "complaint": _tail(folder / "stderr"),
+                "complaint": _tail(folder / parse_child.COMPLAINTS),
             }
             shutil.rmtree(folder, ignore_errors=True)
             self._tell(report)

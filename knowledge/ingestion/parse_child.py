@@ -33,6 +33,7 @@ IDLE_SECONDS = 30.0  # that a process waits for another file of its group
 MOST_KB = 256 * 1024  # of memory that a file may have taken in a process that reads another one
 REQUEST = 256 * 1024  # bytes of a request at most
 SOURCE = "source"  # name of the copy of the file to read, inside the job's folder
+COMPLAINTS = "stderr"  # and of what the process writes to its standard error
 RECOGNISED = "recognised"  # and of what text recognition found in it, where there is such
 OUT_OF_MEMORY = json_frame(ERROR, {"code": "out_of_memory"})
 
@@ -59,6 +60,8 @@ def wait_and_run(control: socket.socket, folder: Path, readable: list[landlock.O
             if not message:
                 break
             request = json.loads(message)
+            # Not when a file is done: the owner may hand over the next one at the same moment.
+            _tidy(folder, {SOURCE, COMPLAINTS, RECOGNISED} if request["recognised"] else {SOURCE, COMPLAINTS})
             stays = request["stay_seconds"]
             if not stays:
                 control.close()
@@ -67,17 +70,19 @@ def wait_and_run(control: socket.socket, folder: Path, readable: list[landlock.O
             os.close(descriptors[0])
             if not (stays and read) or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > memory + MOST_KB:
                 break
-            _tidy(folder)
             wait = IDLE_SECONDS
     finally:
         os._exit(0)
 
 
-def _tidy(folder: Path) -> None:
+def _tidy(folder: Path, kept: set[str]) -> None:
+    """Remove what the file before has left."""
     for path in folder.iterdir():
+        if path.name in kept:
+            continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
-        elif path.name not in (SOURCE, "stderr"):  # the source is replaced by the next one
+        else:
             path.unlink(missing_ok=True)
 
 

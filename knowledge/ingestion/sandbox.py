@@ -221,6 +221,7 @@ class _ForkServer:
             "parser": parser,
             "name": source.name,
             "mime": source.mime,
+            "recognised": source.recognised is not None,
             "limits": dataclasses.asdict(limits),
             "stay_seconds": LIFE_SECONDS if keeps else 0,
             "context": {
