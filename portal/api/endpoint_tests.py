@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import OpenApiParameter, extend_schema, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -24,6 +24,7 @@ class EndpointTestView(APIView):
     write_scopes = ("admin",)
 
     @extend_schema(
+        parameters=[OpenApiParameter("endpoint", str, OpenApiParameter.PATH)],
         request=None,
         responses=inline_serializer(
             "EndpointTest",

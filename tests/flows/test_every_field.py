@@ -97,6 +97,7 @@ def forget_limits() -> None:
         redis.delete(*kept)
 
 
+@pytest.mark.writes_secrets("the same values are tried in every field, so also as secrets")
 def test_no_value_of_any_field_or_parameter_is_a_fault_of_ours(
     alices: Alices, schema: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
