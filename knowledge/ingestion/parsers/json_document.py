@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from knowledge.ingestion.blocks import Block, ParseContext, ParsedDocument, Source, assemble
 from knowledge.ingestion.parsers.encodings import decode, normalise
@@ -108,9 +109,9 @@ def _lines(value: Any, path: str, depth: int = 0) -> Iterator[str]:
             yield f"{path}: {text}" if path else text
 
 
-def _table(values: list[Any], context: ParseContext) -> str:
+def _table(values: list[Any], context: ParseContext, least: int = 2) -> str:
     """Records of mostly the same keys and only plain values as a pipe table; "" if they are not that."""
-    if len(values) < 2 or not all(isinstance(value, Pairs) and value for value in values):
+    if len(values) < least or not all(isinstance(value, Pairs) and value for value in values):
         return ""
     columns = list(dict.fromkeys(key for value in values[:1000] for key, _ in value))
     if len(columns) > MAX_COLUMNS:
@@ -133,32 +134,47 @@ def _table(values: list[Any], context: ParseContext) -> str:
     return markdown_table(grid) if filled * 2 >= len(columns) * len(values) else ""
 
 
+class _Line(NamedTuple):
+    """A line of JSON Lines: its number from 1, and its value or, where it is not JSON, its text."""
+
+    number: int
+    value: Any
+    broken: str = ""
+
+
 def _records(text: str, context: ParseContext, warnings: list[str]) -> list[Block]:
-    """One value a line; a line that is not JSON is kept as it stands and reported."""
-    values: list[Any] = []
-    broken: list[tuple[int, str]] = []
-    numbers: list[int] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        line = line.strip()
-        if not line:
-            continue
-        try:
-            values.append(_DECODER.decode(line))
-            numbers.append(number)
-        except json.JSONDecodeError:
-            broken.append((number, line))
-    if len(broken) > len(values):
+    """One value a line; a line that is not JSON stays in its place as text, and is reported."""
+    lines = [_line(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    broken = [line.number for line in lines if line.broken]
+    if len(broken) * 2 > len(lines):
         _DECODER.decode(text)  # not lines of JSON: raises with the place where the document breaks
     if broken:
-        named = ", ".join(str(number) for number, _ in broken[:BROKEN_LINES_NAMED])
+        named = ", ".join(map(str, broken[:BROKEN_LINES_NAMED]))
         warnings.append(f"broken_lines: {len(broken)} lines are not JSON and are kept as text, first: line {named}.")
-    table = _table(values, context)
+    tabular = bool(_table([line.value for line in lines if not line.broken], context))
+    blocks: list[Block] = []
+    for is_broken, group in groupby(lines, key=lambda line: bool(line.broken)):
+        members = list(group)
+        if is_broken:
+            blocks += [Block("paragraph", line.broken, rows=(line.number, line.number)) for line in members]
+        else:
+            blocks += _values(members, context, tabular=tabular)
+    return blocks
+
+
+def _line(number: int, text: str) -> _Line:
+    try:
+        return _Line(number, _DECODER.decode(text))
+    except json.JSONDecodeError:
+        return _Line(number, None, normalise(text))
+
+
+def _values(lines: list[_Line], context: ParseContext, *, tabular: bool) -> list[Block]:
+    """The records between two broken lines: a table where all records together make one."""
+    table = _table([line.value for line in lines], context, least=1) if tabular else ""
     if table:
-        blocks = [Block(kind="table", text=table, rows=(numbers[0], numbers[-1]))]
-    else:
-        pairs = zip(numbers, values, strict=True)
-        blocks = [block for number, value in pairs for block in _lines_as_blocks(_lines(value, ""), row=number)]
-    return [*blocks, *(Block(kind="paragraph", text=line, rows=(number, number)) for number, line in broken)]
+        return [Block(kind="table", text=table, rows=(lines[0].number, lines[-1].number))]
+    return [block for line in lines for block in _lines_as_blocks(_lines(line.value, ""), row=line.number)]
 
 
 def _broken(text: str, error: json.JSONDecodeError, context: ParseContext, warnings: list[str]) -> list[Block]:

@@ -8,6 +8,7 @@ Reference: Rich Text Format Specification 1.9.1.
 from __future__ import annotations
 
 from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
+from knowledge.ingestion.parsers.encodings import known_codec
 from knowledge.ingestion.parsers.rtf_body import Body
 from knowledge.ingestion.parsers.rtf_tokens import CODE_PAGES, Group, tokens
 from portal.kernel.errors import ParseError
@@ -15,14 +16,20 @@ from portal.kernel.errors import ParseError
 MIME = "application/rtf"
 MAX_DEPTH = 1_000
 # Destinations whose text belongs to the document, though the file may mark them as skippable.
-KEPT = frozenset({"shppict", "shpinst", "shptxt", "shp", "fldrslt", "field", "listtext", "pntext", "rtf", "result"})
+KEPT = frozenset(
+    {
+        "shppict", "shpinst", "shptxt", "shp", "fldrslt", "field", "listtext", "pntext", "rtf", "result", "ud", "do",
+        "moMath", "moMathPara", "nesttableprops",
+    }
+)  # fmt: skip
 SKIPPED = frozenset(
     {
         "colortbl", "listtable", "listoverridetable", "revtbl", "rsidtbl", "generator", "filetbl", "ftnsep",
         "ftnsepc", "ftncn", "aftnsep",
-        "aftnsepc", "aftncn", "pgdsctbl", "xe", "tc", "bkmkstart", "bkmkend", "object", "objdata", "nonshppict", "sp",
+        "aftnsepc", "aftncn", "pgdsctbl", "xe", "tc", "bkmkstart", "bkmkend", "objdata", "objclass", "objname",
+        "nonshppict", "sp",
         "shprslt", "themedata", "colorschememapping", "latentstyles", "datastore", "pn", "pnseclvl", "panose", "falt",
-        "atnid", "atnauthor", "atnref", "atndate", "atrfstart", "atrfend", "listpicture", "mmathPr", "author",
+        "atnid", "atnauthor", "atnref", "atndate", "atrfstart", "atrfend", "listpicture", "mmathPict", "author",
         "operator", "company", "keywords", "comment", "doccomm", "subject", "manager", "category", "userprops",
         "hlinkbase", "template", "private", "xmlnstbl", "wgrffmtfilter", "nonesttables",
     }
@@ -33,7 +40,9 @@ CHARACTERS = {
     "tab": "\t", "line": "\n", "lbr": "\n", "emdash": "—", "endash": "–", "emspace": " ", "enspace": " ",
     "qmspace": " ", "bullet": "•", "lquote": "‘", "rquote": "’", "ldblquote": "“", "rdblquote": "”",
 }  # fmt: skip
-ESCAPED = {b"~": " ", b"_": "-", b"{": "{", b"}": "}", b"\\": "\\"}
+ESCAPED = {b"~": " ", b"_": "-"}
+ANSI_HALVES = {"mac": 10000, "pc": 437, "pca": 850}  # what the file's head says instead of \\ansicpg
+MATHS = {"mden": "/", "msup": "^", "msub": "_", "mdeg": "", "mrad": "√"}  # written before what the group holds
 
 
 def parse(source: Source, context: ParseContext) -> ParsedDocument:
@@ -87,8 +96,12 @@ class _Reader:
             raise ParseError("The file is nested too deep to be read safely.", code="nested_too_deep")
         self._to_skip = 0
         self.body.flush()
-        self._outer.append(self._group)
-        self._group = self._group.inner()
+        outer = self._group
+        self._outer.append(outer)
+        self._group = outer.inner()
+        if outer.two_forms:  # of \\upr the first form is without Unicode, the second with it
+            outer.two_forms = False
+            self._group.destination = "skip"
 
     def _close(self) -> bool:
         self._to_skip = 0
@@ -110,6 +123,9 @@ class _Reader:
             self.body.add_bytes(value, self._group)
 
     def _symbol(self, value: bytes) -> None:
+        if value in (b"{", b"}", b"\\"):  # may be the second half of a double-byte character
+            self._bytes(value)
+            return
         self._to_skip = 0
         if value == b"*":
             self._starred = True
@@ -141,6 +157,8 @@ class _Reader:
     def _destination(self, word: str, starred: bool) -> bool:
         """Whether `word` opens a destination; what is marked skippable and unknown is skipped."""
         group = self._group
+        if group.destination == "skip":
+            return True
         if word in ("fonttbl", "stylesheet", "footnote", "annotation", "pict", "fldinst"):
             group.destination = word
             self.body.begin_destination(group)
@@ -151,7 +169,7 @@ class _Reader:
             group.destination = "title"
         elif word == "info":
             group.destination = "info"
-        elif word in SKIPPED or (starred and word not in KEPT):
+        elif word in SKIPPED or _is_property_of_maths(word) or (starred and word not in KEPT):
             group.destination = "skip"
         else:
             return False
@@ -165,6 +183,14 @@ class _Reader:
             group.font = number or 0
         elif word == "fcharset" and group.destination == "fonttbl":
             self.body.fonts[group.font] = CODE_PAGES.get(number or 0, "")
+        elif word == "cpg" and group.destination == "fonttbl":
+            self.body.fonts[group.font] = known_codec(f"cp{number}") or ""
+        elif word in ANSI_HALVES and len(self._outer) == 1:
+            self.body.code_page(ANSI_HALVES[word])
+        elif word == "upr":
+            group.two_forms = True
+        elif word in MATHS:
+            self.body.add_text(MATHS[word], group)
         elif word == "ansicpg":
             self.body.code_page(number or 1252)
         elif word == "deff":
@@ -199,3 +225,7 @@ class _Reader:
 
     def _end_paragraph(self) -> None:
         self.body.end_paragraph(self._group)
+
+
+def _is_property_of_maths(word: str) -> bool:
+    return word.startswith("m") and word.endswith("Pr")

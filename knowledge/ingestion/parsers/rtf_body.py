@@ -9,7 +9,7 @@ from knowledge.ingestion.parsers.drawing import NO_ALT
 from knowledge.ingestion.parsers.encodings import known_codec, normalise
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.outline import Outline
-from knowledge.ingestion.parsers.rtf_tokens import Group
+from knowledge.ingestion.parsers.rtf_tokens import SYMBOL, Group
 from knowledge.ingestion.parsers.tables import markdown_table
 from knowledge.ingestion.parsers.word_symbols import private_use
 
@@ -27,6 +27,8 @@ class Body:
         self.blocks: list[Block] = []
         self.pictures = Pictures(context)
         self.fonts: dict[int, str] = {}
+        self._font_names: dict[int, str] = {}
+        self._symbols = ""  # the symbol font that the waiting bytes are set in
         self.title = ""
         self._ansi = "cp1252"
         self._outline = Outline()
@@ -47,30 +49,41 @@ class Body:
 
     def code_page(self, number: int) -> None:
         """The code page of text in fonts that name none."""
-        self._ansi = "utf-8" if number == 65001 else known_codec(f"cp{number}") or "cp1252"
+        name = {65001: "utf-8", 10000: "mac_roman"}.get(number) or known_codec(f"cp{number}")
+        self._ansi = name or "cp1252"
 
     def add_bytes(self, value: bytes, group: Group) -> None:
         """Bytes in the code page of the present font; half a character waits for the next bytes."""
         sink = self._sink_of(group)
         if sink is None:
             return
-        codec = self.fonts.get(group.font) or self._ansi
-        if sink is not self._sink or codec != self._codec:
+        codec = (self.fonts.get(group.font) if group.destination != "fonttbl" else "") or self._ansi
+        symbols = self._symbol_font(group)
+        if sink is not self._sink or codec != self._codec or symbols != self._symbols:
             self.flush()
-            self._sink, self._codec = sink, codec
+            self._sink, self._codec, self._symbols = sink, codec, symbols
         self._bytes += value
 
     def add_text(self, value: str, group: Group) -> None:
         self.flush()
         sink = self._sink_of(group)
         if sink is not None:
-            sink.append(value)
+            symbols = self._symbol_font(group)
+            sink.append(private_use(value, symbols) if symbols else value)
 
     def flush(self) -> None:
         """Decode what waits."""
-        if self._bytes:
+        if not self._bytes:
+            return
+        if self._codec == SYMBOL:
+            places = "".join(chr(0xF000 + byte) if byte > 0x20 else chr(byte) for byte in self._bytes)
+            self._sink.append(private_use(places, self._symbols or "wingdings"))
+        else:
             self._sink.append(bytes(self._bytes).decode(self._codec, "replace"))
-            self._bytes.clear()
+        self._bytes.clear()
+
+    def _symbol_font(self, group: Group) -> str:
+        return self._font_names.get(group.font, "") if self.fonts.get(group.font) == SYMBOL else ""
 
     def begin_destination(self, group: Group) -> None:
         self.flush()
@@ -122,13 +135,17 @@ class Body:
 
     def end_cell(self, group: Group, *, nested: bool) -> None:
         self.flush()
-        if nested or group.destination != "body":
-            self._text.append("\n")
+        if group.destination != "body":
+            return
+        if nested:  # a table inside a cell is running text: cells by commas, rows by semicolons
+            _end_piece(self._text, ", ")
             return
         self._cells.append(self._take())
 
     def end_row(self, group: Group, *, nested: bool) -> None:
         self.flush()
+        if nested:
+            _end_piece(self._text, "; ")
         if nested or group.destination != "body":
             return
         if self._cells:
@@ -152,11 +169,15 @@ class Body:
             return self._text
         if group.destination in ("footnote", "annotation"):
             return self._note
+        if group.destination == "fonttbl":
+            return _FontName(self._font_names, group.font)
         if group.destination == "stylesheet":
             return _StyleName(self._headings, group.style)
         return self._side if group.destination in ("title", "fldinst", "pict", "running") else None
 
     def _take(self) -> str:
+        while self._text and self._text[-1] in (", ", "; "):
+            self._text.pop()
         text = _tidy("".join(self._text))
         self._text.clear()
         links = [link for link in dict.fromkeys(self._links) if link not in text]
@@ -209,6 +230,26 @@ class _StyleName(list[str]):
         found = _HEADING_STYLE.search(value)
         if found and 1 <= int(found[1]) <= 9:
             self._headings[self._style] = int(found[1])
+
+
+class _FontName(list[str]):
+    """Receives the name of one font of the font table."""
+
+    def __init__(self, names: dict[int, str], font: int) -> None:
+        super().__init__()
+        self._names = names
+        self._font = font
+
+    def append(self, value: str) -> None:
+        self._names[self._font] = (self._names.get(self._font, "") + value).rstrip("; ").lower()
+
+
+def _end_piece(parts: list[str], mark: str) -> None:
+    """Close a nested cell or row; what closes twice keeps the later mark."""
+    while parts and parts[-1] in (", ", "; ", "\n"):
+        parts.pop()
+    if parts:
+        parts.append(mark)
 
 
 def _tidy(text: str) -> str:

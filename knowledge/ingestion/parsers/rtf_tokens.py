@@ -10,8 +10,10 @@ _TOKEN = re.compile(
     rb"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|[\r\n\x00]+|([^\\{}\r\n\x00]+)|\\",
     re.DOTALL,
 )
+SYMBOL = "symbol"  # no code page: the bytes are places in the font
 # \fcharset numbers (specification 1.9.1, "Font Table").
 CODE_PAGES = {
+    2: SYMBOL,
     77: "mac_roman", 128: "cp932", 129: "cp949", 130: "johab", 134: "gb18030", 136: "big5hkscs", 161: "cp1253",
     162: "cp1254", 163: "cp1258", 177: "cp1255", 178: "cp1256", 186: "cp1257", 204: "cp1251", 222: "cp874",
     238: "cp1250", 254: "cp437",
@@ -29,9 +31,10 @@ class Group:
     in_table: bool = False
     style: int = 0
     outline: int = 0
+    two_forms: bool = False
 
     def inner(self) -> Group:
-        return replace(self)
+        return replace(self, two_forms=False)
 
     def paragraph(self) -> None:
         """Back to the paragraph defaults (`\\pard`)."""

@@ -87,5 +87,16 @@ def test_broken_line_is_kept_and_named() -> None:
     assert "line 2" in document.warnings[0]
 
 
+def test_broken_lines_stay_between_the_records_they_stood_between() -> None:
+    table = parse('{"a": 1}\n{"a": 2}\nbroken\n{"a": 3}\n', "jsonl")
+    assert [(b.kind, b.text.split("\n")[-1], b.rows) for b in table.blocks] == [
+        ("table", "| 2 |", (1, 2)),
+        ("paragraph", "broken", (3, 3)),
+        ("table", "| 3 |", (4, 4)),
+    ]
+    nested = parse('{"a": {"b": 1}}\nbroken\n{"a": {"b": 2}}\n', "jsonl")
+    assert nested.text == "a.b: 1\n\nbroken\n\na.b: 2"
+
+
 def test_gbk_json() -> None:
     assert parse('{"制度": "员工请假须提前申请"}'.encode("gbk"), "json").text == "制度: 员工请假须提前申请"

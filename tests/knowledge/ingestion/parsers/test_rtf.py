@@ -82,3 +82,43 @@ def test_running_heads_stand_once_at_the_end_and_page_numbers_not_at_all() -> No
 
 def test_bullets_of_symbol_fonts_are_bullets() -> None:
     assert parse(r"{\rtf1{\listtext \u61623\'b7\tab}One\par}", "rtf").text == "• One"
+
+
+def test_of_two_forms_of_a_text_the_one_in_unicode_is_taken() -> None:
+    data = b"{\\rtf1{\\upr{Title ??}{\\*\\ud{Title \\u20013?\\u25991?}}}\\par after\\par}"
+    assert parse(data, "rtf").text == "Title 中文\n\nafter"
+
+
+def test_an_escaped_backslash_can_be_the_second_half_of_a_character() -> None:
+    data = b"{\\rtf1\\ansi\\ansicpg932 \\'95\\'5c\\'8e\\'a6 \\'83\\\\ \\'94\\'5c a\\\\b\\{c\\}\\par}"
+    assert parse(data, "rtf").text == "表示 ソ 能 a\\b{c}"
+
+
+def test_cells_and_rows_of_a_nested_table_stay_apart_inside_their_cell() -> None:
+    nested = b"\\itap2 n1\\nestcell n2\\nestcell{\\*\\nesttableprops\\trowd\\nestrow}{\\nonesttables\\par}"
+    data = b"{\\rtf1\\trowd\\pard\\intbl a\\cell\\pard\\intbl" + nested * 2 + b"\\pard\\intbl\\cell\\row\\pard x\\par}"
+    assert parse(data, "rtf").blocks[0].text == "| a | n1, n2; n1, n2 |\n|---|---|"
+
+
+@pytest.mark.parametrize(
+    ("head", "text"),
+    [
+        (b"\\mac caf\\'8e", "café"),
+        (b"\\pc caf\\'82", "café"),
+        (b"\\ansi{\\fonttbl{\\f0\\fnil\\cpg936 X;}}\\f0 \\'d4\\'b1\\'b9\\'a4", "员工"),
+        (b"\\ansi{\\fonttbl{\\f0\\fcharset2 Symbol;}{\\f1 Arial;}}{\\f0 \\'61\\'b7}\\f1 a", "α•a"),
+    ],
+)
+def test_code_pages_are_also_named_in_the_old_ways(head: bytes, text: str) -> None:
+    assert parse(b"{\\rtf1" + head + b"\\par}", "rtf").text == text
+
+
+def test_text_of_embedded_objects_old_drawings_and_formulas_is_read_once() -> None:
+    data = (
+        b"{\\rtf1{\\object\\objemb{\\*\\objclass Word.Document}{\\*\\objdata 0123}{\\result{Result\\par}}}"
+        b"{\\*\\do\\dobxpage{\\dptxbxtext Old box\\par}}"
+        b"{\\shp{\\*\\shpinst{\\shptxt New box\\par}}{\\shprslt{\\*\\do{\\dptxbxtext New box\\par}}}}"
+        b"{\\mmath{\\*\\moMath{\\mr x=}"
+        b"{\\mf{\\mfPr{\\mtype bar}}{\\mnum{\\mr a}}{\\mden{\\mr b}}}}{\\mmathPict pic}}\\par}"
+    )
+    assert parse(data, "rtf").text == "Result\n\nOld box\n\nNew box\n\nx=a/b"
