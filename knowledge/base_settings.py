@@ -52,6 +52,8 @@ class Searching(_Section):
     neighbours: int = Field(default=0, ge=0, le=3)
     # At most so many passages of one document; 0: no limit.
     per_document: int = Field(default=0, ge=0, le=20)
+    # How much passages are to differ from those before them (`knowledge.retrieval.diversity`); 0: not at all.
+    diversity: float = Field(default=0.0, ge=0, le=1)
     # Latin words that stand nowhere are searched as the nearest word that does; pinyin as the words that sound so.
     typos: bool = False
     pinyin: bool = False

@@ -30,6 +30,7 @@ def retrieval_request(data: dict[str, Any], bases: list[str]) -> RetrievalReques
         fusion=data["fusion"],
         neighbours=data["neighbours"],
         per_document=data["per_document"],
+        diversity=data["diversity"],
         rerank=data["rerank"],
         rerank_endpoint=data["rerank_endpoint"],
         filters=Filters(

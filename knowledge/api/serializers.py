@@ -220,6 +220,7 @@ class SearchInput(serializers.Serializer[Any]):
     fusion = serializers.ChoiceField(choices=["convex", "rrf"], required=False, allow_null=True, default=None)
     neighbours = serializers.IntegerField(min_value=0, max_value=3, required=False, allow_null=True, default=None)
     per_document = serializers.IntegerField(min_value=0, max_value=20, required=False, allow_null=True, default=None)
+    diversity = serializers.FloatField(min_value=0, max_value=1, required=False, allow_null=True, default=None)
     rerank = serializers.ChoiceField(choices=RERANKS, required=False, allow_null=True, default=None)
     rerank_endpoint = serializers.CharField(max_length=40, required=False, allow_blank=True, default="")
     filters = FiltersInput(required=False)

@@ -51,6 +51,7 @@ _WORDS_OF_RETRIEVAL = (
     gettext_noop("blend"),
     gettext_noop("load passages"),
     gettext_noop("rerank"),
+    gettext_noop("diversify"),
     gettext_noop("search by questions"),
     gettext_noop("look for what was meant"),
 )
@@ -62,8 +63,11 @@ _DETAILS: dict[str, Any] = {
     "model": gettext_lazy("model"),
     "weight": gettext_lazy("weight"),
     "fusion": gettext_lazy("fusion"),
+    "diversity": gettext_lazy("diversity"),
+    "moved": gettext_lazy("moved"),
 }
 _CHOICES_SHOWN = 200
+_MOVES_SHOWN = 10
 
 
 class HitTestForm(forms.Form):
@@ -106,6 +110,14 @@ class HitTestForm(forms.Form):
         max_value=20,
         required=False,
         help_text=gettext_lazy("0 for no limit"),
+    )
+    diversity = forms.FloatField(
+        label=gettext_lazy("Diversity"),
+        min_value=0,
+        max_value=1,
+        required=False,
+        help_text=gettext_lazy("0 relevance alone, 1 as different as can be"),
+        widget=forms.NumberInput(attrs={"step": "0.05"}),
     )
     rerank = forms.ChoiceField(
         label=gettext_lazy("Rerank"),
@@ -199,7 +211,7 @@ class Column:
             {
                 "name": gettext(str(row["name"])),
                 "milliseconds": row["milliseconds"],
-                "details": [(_DETAILS[key], value) for key, value in row["detail"].items() if key in _DETAILS],
+                "details": [(_DETAILS[key], _told(value)) for key, value in row["detail"].items() if key in _DETAILS],
                 "plan": row["detail"].get("plan", ""),
                 "why": row["detail"].get("why", ""),
             }
@@ -380,7 +392,7 @@ def _page(
 
 def _more(form: HitTestForm, base: KnowledgeBase) -> bool:
     """Whether the folded settings hold something that the base does not say itself, or something wrong."""
-    names = ("weight", "fusion", "neighbours", "per_document", "rerank", "meta", "folder", "tag", "type")
+    names = ("weight", "fusion", "neighbours", "per_document", "diversity", "rerank", "meta", "folder", "tag", "type")
     own = _initial("", SearchSettings().filled(base_settings.read(base.config).searching))
     return any(str(form[name].value() or "0") != str(own.get(name) or "0") or form[name].errors for name in names)
 
@@ -389,6 +401,13 @@ def _initial(query: str, settings: SearchSettings) -> dict[str, Any]:
     """The form's values; shares as people write them: 0, 0.25, 1."""
     shown = {name: f"{value:g}" if isinstance(value, float) else value for name, value in settings.chosen.items()}
     return {"q": query, **shown}
+
+
+def _told(value: Any) -> Any:
+    """A detail of a step on one line; passages that moved as `c_12 7→2`."""
+    if not isinstance(value, list):
+        return value
+    return ", ".join(f"c_{row['passage']} {row['from']}→{row['to']}" for row in value[:_MOVES_SHOWN]) or 0
 
 
 def _column_names() -> list[tuple[str, Any]]:

@@ -30,6 +30,7 @@ class SearchSettings:
     fusion: Literal["convex", "rrf"] | None = None
     neighbours: int | None = None
     per_document: int | None = None
+    diversity: float | None = None
     rerank: RerankBy | None = None
     folder: str = ""
     tag: str = ""
@@ -52,6 +53,7 @@ class SearchSettings:
             tag=_text(data.get("tag"), 60),
             type=_text(data.get("type"), 120),
             per_document=_whole(data.get("per_document"), 0, 20),
+            diversity=_share(data.get("diversity")),
             rerank=next((known for known in RERANKS if known == data.get("rerank")), None),
             meta=_text(data.get("meta"), 500),
         )
@@ -65,7 +67,7 @@ class SearchSettings:
         """With a base's own values where nothing is set, so that nothing is left to be looked up later."""
         values = {
             name: getattr(defaults, name)
-            for name in ("mode", "top_k", "threshold", "weight", "fusion", "neighbours", "per_document")
+            for name in ("mode", "top_k", "threshold", "weight", "fusion", "neighbours", "per_document", "diversity")
             if getattr(self, name) is None
         }
         return replace(self, **values)
@@ -82,6 +84,7 @@ class SearchSettings:
             fusion=self.fusion,
             neighbours=self.neighbours,
             per_document=self.per_document,
+            diversity=self.diversity,
             rerank=self.rerank,
             filters=Filters(
                 folder=self.folder,

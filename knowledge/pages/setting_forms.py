@@ -167,6 +167,10 @@ class SearchingForm(forms.Form):
         label=_("Passages of one document"), min_value=0, max_value=20,
         help_text=_("At most so many, so that answers rest on several documents. 0 for no limit."),
     )  # fmt: skip
+    diversity = forms.FloatField(
+        label=_("Diversity"), min_value=0, max_value=1, widget=forms.NumberInput(attrs={"step": "0.05"}),
+        help_text=_("0–1; the higher, the more each passage differs from those before it. 0 for relevance alone."),
+    )  # fmt: skip
     typos = forms.BooleanField(
         label=_("Put mistyped words right"), required=False,
         help_text=_("Latin words that stand nowhere in the base are searched as the nearest word that does."),

@@ -33,7 +33,8 @@ class RetrievalRequest:
 
     `base_uids` empty: every base that the asker sees. `threshold` is on `relevance` (0–1). `weight`
     is the share of meaning in a blend (0–1). `neighbours`: passages before and after each hit.
-    `per_document`: at most so many passages of one document, 0 for no limit. `rerank`: who puts the best candidates
+    `per_document`: at most so many passages of one document, 0 for no limit. `diversity` (0–1): how much passages are
+    to differ from those before them, 0 for not at all. `rerank`: who puts the best candidates
     into their final order; `rerank_endpoint` is the uid of the rerank or chat endpoint that does.
     """
 
@@ -46,6 +47,7 @@ class RetrievalRequest:
     fusion: Literal["convex", "rrf"] | None = None
     neighbours: int | None = None
     per_document: int | None = None
+    diversity: float | None = None
     rerank: RerankBy | None = None
     rerank_endpoint: str = ""
     filters: Filters = field(default_factory=Filters)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from knowledge.base_settings import BaseSettings
 from knowledge.images.places import Pictured
-from knowledge.retrieval import blend, explaining, languages, meaning, passages, questions, reranking, words
+from knowledge.retrieval import beside, blend, diversity, explaining, languages, meaning, passages, questions, reranking, words
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.contract import Hit, HitImage, Mode, Part, RetrievalRequest, RetrievalResult
@@ -16,7 +17,7 @@ from knowledge.retrieval.corrections import in_words, put_right
 from knowledge.retrieval.passages import Loaded
 from knowledge.retrieval.permitted import Permitted, resolve
 from knowledge.retrieval.relevance import relevance
-from knowledge.retrieval.trace import Trace
+from knowledge.retrieval.trace import Step, Trace
 from knowledge.retrieval.understanding import Understood, understand
 from knowledge.retrieval.vectors import Asked
 from knowledge.terms import overlay
@@ -46,6 +47,7 @@ class Completed:
     fusion: Literal["convex", "rrf"]
     neighbours: int
     per_document: int = 0
+    diversity: float = 0.0
 
     @property
     def pool(self) -> int:
@@ -88,7 +90,8 @@ def retrieve(
     hits: list[Hit] = []
     if good:
         with trace.step("load passages"):
-            hits = _hits(found, good)
+            loaded, kept = _kept(found, good, trace)
+            hits = _hits(found, loaded, kept)
     return _result(found, trace, hits, len(found.ranked) - len(good))
 
 
@@ -148,6 +151,7 @@ def _filled_in(request: RetrievalRequest, permitted: Permitted) -> Completed:
         fusion=request.fusion or settings.fusion,
         neighbours=min(max(reach, 0), MAX_NEIGHBOURS),
         per_document=settings.per_document if request.per_document is None else max(request.per_document, 0),
+        diversity=settings.diversity if request.diversity is None else min(max(request.diversity, 0.0), 1.0),
     )
 
 
@@ -159,22 +163,31 @@ def _candidates(
     trace: Trace,
 ) -> list[Candidate]:
     """The leaves of the searches that the mode wants; in a blend each with both scores."""
-    found: dict[int, Candidate] = {}
+    by_words: Callable[[], list[Candidate]] = list
     if asked.mode != "embedding":
-        with trace.step("search by words") as detail:
-            for item in words.search(permitted, query, asked.pool, detail):
-                found[item.leaf] = item
-            detail["candidates"] = len(found)
-    if asked.mode != "keywords":
-        for item in meaning.search(spaces, asked.pool, trace):
-            known = found.get(item.leaf)
-            found[item.leaf] = replace(known, cosine=item.cosine) if known else item
+        step = trace.put("search by words")
+        by_words = partial(_by_words, permitted, query, asked.pool, step)
+        # Of few leaves each search is quicker than what it takes to run both at once.
+        if asked.mode == "blend" and permitted.leaves > words.SMALL:
+            by_words = beside.start(by_words)
+    near = [] if asked.mode == "keywords" else meaning.search(spaces, asked.pool, trace)
+    found = {item.leaf: item for item in by_words()}
+    for item in near:
+        known = found.get(item.leaf)
+        found[item.leaf] = replace(known, cosine=item.cosine) if known else item
     by_question = _by_question(permitted, asked, query, spaces, trace)
     if asked.mode != "blend":
         return [*found.values(), *by_question]
     with trace.step("complete the scores") as detail:
         complete = [*meaning.complete(spaces, words.complete(query, list(found.values()))), *by_question]
         return languages.with_expected(asked.query, complete, detail)
+
+
+def _by_words(permitted: Permitted, query: words.Query, pool: int, step: Step) -> list[Candidate]:
+    with step.timed() as detail:
+        found = words.search(permitted, query, pool, detail)
+        detail["candidates"] = len(found)
+        return found
 
 
 def _by_question(
@@ -203,12 +216,21 @@ def _ranked(asked: Completed, candidates: Sequence[Candidate]) -> list[Ranked]:
     return [Ranked(item.candidate, item.candidate.cosine or 0.0) for item in order]
 
 
-def _hits(found: Found, good: Sequence[Ranked]) -> list[Hit]:
-    asked, permitted = found.asked, found.permitted
+def _kept(found: Found, good: Sequence[Ranked], trace: Trace) -> tuple[dict[int, Loaded], list[Ranked]]:
+    """What is shown of the good passages, in its order."""
+    asked = found.asked
     # Some more than asked for: copies are dropped, and what ceased to be permitted meanwhile is missing.
-    first = good[: (2 if not asked.per_document else 6) * asked.top_k + 10]
-    loaded = passages.load(permitted, first)
-    kept = passages.without_copies(first, loaded, asked.lexemes, asked.top_k, asked.per_document)
+    most = (2 if not asked.per_document else 6) * asked.top_k + 10
+    first = good[: max(most, diversity.pool(asked.top_k)) if asked.diversity else most]
+    loaded = passages.load(found.permitted, first)
+    if asked.diversity:
+        with trace.step("diversify") as detail:
+            first = diversity.diversified(first, loaded, asked.diversity, asked.top_k, found.reranked, detail)
+    return loaded, passages.without_copies(first, loaded, asked.lexemes, asked.top_k, asked.per_document)
+
+
+def _hits(found: Found, loaded: dict[int, Loaded], kept: Sequence[Ranked]) -> list[Hit]:
+    asked, permitted = found.asked, found.permitted
     shown = [loaded[item.candidate.passage] for item in kept]
     around = passages.neighbours(permitted, shown, asked.neighbours)
     pictured = passages.pictures(shown)

@@ -196,8 +196,19 @@ def test_a_document_that_is_gone_shows_no_text_in_old_runs(library: World) -> No
     assert "ten days" not in shown
 
 
+def test_the_trace_shows_in_people_s_words_what_diversity_moved(library: World) -> None:
+    for place in range(3):
+        text = f"# Leave\n\nEmployees of site {place} have ten days of annual leave in a year.\n"
+        indexed(library.principal(library.alice), library.base, f"{place}.md", text)
+    client = browser(library.alice)
+    shown = client.get(client.post(page(library), {**FORM, "diversity": "0.9"})["Location"]).content.decode()
+    assert "diversify" in shown and "diversity 0.9" in shown and "moved" in shown
+
+
 def test_settings_read_back_what_they_wrote() -> None:
-    settings = SearchSettings(mode="keywords", top_k=7, threshold=0.25, fusion="rrf", neighbours=1, tag="hr")
+    settings = SearchSettings(
+        mode="keywords", top_k=7, threshold=0.25, fusion="rrf", neighbours=1, tag="hr", diversity=0.3
+    )
     assert SearchSettings.of(QueryDict(settings.encoded(["b"], "q"))) == settings
 
 
