@@ -35,7 +35,7 @@ def paid_by(principal: Principal) -> Embed:
 
     def embedded(endpoint: ModelEndpoint, query: str) -> Asked:
         vector = embedder_for(endpoint, caller).embed_queries([query])[0]
-        return Asked(space_of(endpoint, caller), vector)
+        return Asked(space_of(endpoint), vector)
 
     return embedded
 

@@ -17,15 +17,6 @@ class Step:
     milliseconds: float = 0.0
     detail: dict[str, Any] = field(default_factory=dict)
 
-    @contextmanager
-    def timed(self) -> Iterator[dict[str, Any]]:
-        """Time the body, which may fill the yielded detail."""
-        began = time.perf_counter()
-        try:
-            yield self.detail
-        finally:
-            self.milliseconds = (time.perf_counter() - began) * 1000
-
 
 @dataclass(slots=True)
 class Trace:
@@ -38,14 +29,13 @@ class Trace:
     @contextmanager
     def step(self, name: str) -> Iterator[dict[str, Any]]:
         """Time the body; what it puts into the yielded dictionary becomes the step's detail."""
-        with self.put(name).timed() as detail:
-            yield detail
-
-    def put(self, name: str) -> Step:
-        """A step in its place, to be timed when it runs."""
         step = Step(name)
         self.steps.append(step)
-        return step
+        began = time.perf_counter()
+        try:
+            yield step.detail
+        finally:
+            step.milliseconds = (time.perf_counter() - began) * 1000
 
     def warn(self, code: str, message: str) -> None:
         """Note something the asker should know; the same code only once."""
