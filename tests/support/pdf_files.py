@@ -19,6 +19,7 @@ class Placed:
 
     words: str
     box: tuple[int, int, int, int] = (72, 600, 272, 620)
+    flags: int = 4  # print; 2 hides an annotation
 
 
 @dataclass
@@ -70,8 +71,9 @@ def pdf(
     outline: Sequence[Mark] = (),
     to_unicode: bytes = b"",
     title: str = "",
+    attached: str = "",
 ) -> bytes:
-    """A whole file. `to_unicode` is the map of F5, for instance from `to_unicode_map`."""
+    """A whole file. `to_unicode` is the map of F5, for instance from `to_unicode_map`; `attached` a file's name."""
     objects: list[bytes] = [b"", b"", b""]  # catalogue, page tree and outline root, filled in at the end
     fonts = _fonts(objects, to_unicode)
     image = _add(
@@ -103,9 +105,16 @@ def pdf(
         )
     marks = _outline(objects, outline, kids, pages)
     form = f"/AcroForm << /Fields [{' '.join(f'{n} 0 R' for n in fields)}] >>" if fields else ""
-    objects[0] = f"<< /Type /Catalog /Pages 2 0 R {marks} {form} >>".encode()
+    names = _attachment(objects, attached) if attached else ""
+    objects[0] = f"<< /Type /Catalog /Pages 2 0 R {marks} {form} {names} >>".encode()
     objects[1] = f"<< /Type /Pages /Kids [{' '.join(f'{k} 0 R' for k in kids)}] /Count {len(kids)} >>".encode()
     return _file(objects, _add(objects, f"<< /Title <{_hex(title)}> >>".encode()) if title else 0)
+
+
+def _attachment(objects: list[bytes], name: str) -> str:
+    stream = _add(objects, b"<< /Type /EmbeddedFile /Length 5 >>\nstream\nhello\nendstream")
+    held = _add(objects, f"<< /Type /Filespec /UF <{_hex(name)}> /EF << /F {stream} 0 R >> >>".encode())
+    return f"/Names << /EmbeddedFiles << /Names [(a) {held} 0 R] >> >>"
 
 
 def to_unicode_map(pairs: dict[int, str]) -> bytes:
@@ -121,7 +130,7 @@ def to_unicode_map(pairs: dict[int, str]) -> bytes:
 def _annotation(kind: str, placed: Placed, extra: str) -> str:
     box = " ".join(map(str, placed.box))
     words = f"/Contents ({placed.words}) /V ({placed.words})"
-    return f"<< /Type /Annot /Subtype /{kind} {words} /Rect [{box}] /F 4 {extra} >>"
+    return f"<< /Type /Annot /Subtype /{kind} {words} /Rect [{box}] /F {placed.flags} {extra} >>"
 
 
 def _drawn(objects: list[bytes], kind: str, placed: Placed) -> int:

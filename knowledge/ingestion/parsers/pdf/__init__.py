@@ -24,7 +24,7 @@ from .page import PageError, PageResult, loaded, read_page
 from .paragraphs import Draft
 from .pictures import PagePictures
 from .recognised import Recognised, ranges
-from .strings import metadata_of
+from .strings import attachments_of, metadata_of
 from .strip import WORTH_IT, Strip
 
 MIME = "application/pdf"
@@ -69,6 +69,7 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
         if not any(reading.pages) and not unread:
             raise _nothing_read(source, reading)
         drafts, warnings = _flowing(reading)
+        warnings += [f"embedded_document: The attached file {name} was left out." for name in attachments_of(document)]
         blocks = blocks_with_paths(drafts, read_outline(document, reading.heights))
         parsed = assemble(
             MIME,

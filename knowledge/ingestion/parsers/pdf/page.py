@@ -136,7 +136,9 @@ def _annotations(page: Any, form: Any, canvas: Canvas, number: int) -> tuple[lis
             continue
         kind = pdfium.FPDFAnnot_GetSubtype(annotation)
         fields = fields or kind in _FILLED_IN
-        if kind in _NOTES and (text := contents_of(annotation)):
+        if pdfium.FPDFAnnot_GetFlags(annotation) & pdfium.FPDF_ANNOT_FLAG_HIDDEN:
+            pass
+        elif kind in _NOTES and (text := contents_of(annotation)):
             notes.append(Draft("note", text, number, _box(annotation, canvas), 0.0))
         elif kind in _FILLED_IN and (text := undrawn_text(annotation, form)):
             undrawn.append(Draft("paragraph", text, number, _box(annotation, canvas), 0.0))

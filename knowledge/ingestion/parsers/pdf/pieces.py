@@ -6,7 +6,7 @@ rotated and vertically written text go through the same layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from .glyphs import DOWN, GUESSED, LEFT, RIGHT, TYPED, UP, Canvas, Floats, Glyph
 SPLIT_GAP = 0.8  # em: a wider gap ends a piece
 SPACE_GAP = 0.25  # em: a wider gap is a space though none was typed
 PIECE_GAP = 0.15  # em: the same between pieces, where a typed space may have been lost
+SMALL = 0.8  # of the letters beside it: exponents, indexes and marks of notes
+LONGEST_RAISED = 12  # characters
 BASE_DRIFT = 0.25  # em: base lines closer than this are one line
 
 RTL_FROM, CJK_FROM = 0x590, 0x2E80  # no character below is right-to-left, or written without spaces
@@ -127,10 +129,13 @@ def pieces_of(glyphs: Glyphs, reading: Reading, keys: NDArray[np.int64] | None =
     top = np.minimum.reduceat(box[:, 1], starts).tolist()
     right = np.maximum.reduceat(box[:, 2], starts).tolist()
     bottom = np.maximum.reduceat(box[:, 3], starts).tolist()
-    size = np.maximum.reduceat(em, starts).tolist()
+    largest = np.maximum.reduceat(em, starts)
+    size = largest.tolist()
     heavy = (np.add.reduceat(glyphs.bold.astype(np.int64), starts) == ends - starts).tolist()
     mono = (np.add.reduceat(glyphs.mono.astype(np.int64), starts) * 5 >= (ends - starts) * 4).tolist()
-    bases = base[starts].tolist()
+    # A piece that begins with a raised or lowered figure stands on the line of its larger letters.
+    large = em >= 0.9 * np.repeat(largest, ends - starts)
+    bases = base[np.minimum.reduceat(np.where(large, np.arange(count), count), starts)].tolist()
     key = keys[starts].tolist() if keys is not None else [0] * len(starts)
     return [
         Piece(
@@ -182,9 +187,35 @@ def rows_of(pieces: Iterable[Piece]) -> list[list[Piece]]:
         rows.append([piece])
         anchor = piece.base
         tolerance = 0.35 * piece.em
+    rows = _with_raised(rows)
     for row in rows:
         row.sort(key=lambda item: item.u0)
     return rows
+
+
+def _with_raised(rows: list[list[Piece]]) -> list[list[Piece]]:
+    """Rows of small figures that touch the line below (exponents) or above (indexes) become part of it."""
+    result: list[list[Piece]] = []
+    for row in rows:
+        if result and _hangs_on(row, result[-1]):
+            result[-1].extend(row)
+        elif result and _hangs_on(result[-1], row):
+            result[-1] = [*row, *result[-1]]
+        else:
+            result.append(row)
+    return result
+
+
+def _hangs_on(small: Sequence[Piece], line: Sequence[Piece]) -> bool:
+    em = max(piece.em for piece in line)
+    if abs(small[0].base - line[0].base) >= 0.6 * em or any(piece.table >= 0 for piece in (*small, *line)):
+        return False
+    return all(
+        piece.em <= SMALL * em
+        and len(piece.text) <= LONGEST_RAISED
+        and any(min(abs(piece.u0 - other.u1), abs(other.u0 - piece.u1)) < 0.4 * em for other in line)
+        for piece in small
+    )
 
 
 def joined(row: list[Piece]) -> list[Piece]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pypdfium2.raw as pdfium
@@ -11,6 +12,7 @@ import pypdfium2.raw as pdfium
 from .cleaning import scrub
 
 MAX_BYTES = 1 << 20
+MAX_ATTACHMENTS = 20
 
 
 def read_string(call: Callable[[Any, int], int]) -> str:
@@ -42,3 +44,19 @@ def metadata_of(document: Any, key: str) -> str:
 def title_of(bookmark: Any) -> str:
     """The title of an outline entry."""
     return read_string(lambda buffer, size: pdfium.FPDFBookmark_GetTitle(bookmark, buffer, size))
+
+
+def attachments_of(document: Any) -> list[str]:
+    """The names of the files that travel inside the document, at most `MAX_ATTACHMENTS`."""
+    names: list[str] = []
+    wide = ctypes.POINTER(pdfium.FPDF_WCHAR)
+    for index in range(min(pdfium.FPDFDoc_GetAttachmentCount(document), MAX_ATTACHMENTS)):
+        attachment = pdfium.FPDFDoc_GetAttachment(document, index)
+        if attachment:
+            names.append(read_string(partial(_attachment_name, attachment, wide)))
+    return [name for name in names if name]
+
+
+def _attachment_name(attachment: Any, wide: Any, buffer: Any, size: int) -> int:
+    given = ctypes.cast(buffer, wide) if buffer is not None else None
+    return int(pdfium.FPDFAttachment_GetName(attachment, given, size))

@@ -248,3 +248,10 @@ def test_form_fields_and_text_boxes_without_a_drawing_are_read_behind_their_labe
     found = read(tmp_path, data + b"trailer<</Size 9/Root 1 0 R>>\n%%EOF")
     assert [block.text for block in found.blocks] == ["Name:", "Name: Wang Fang", "Beijing", "a text box"]
     assert found.blocks[1].bbox is not None
+
+
+def test_attached_files_are_named_and_hidden_notes_left_out(tmp_path: Path) -> None:
+    notes = [Placed("seen"), Placed("hidden", flags=2)]
+    found = read(tmp_path, pdf([Page(text(72, 700, "Body"), notes=notes)], attached="报告.xlsx"))
+    assert found.text == "Body\n\nseen"
+    assert found.warnings == ("embedded_document: The attached file 报告.xlsx was left out.",)

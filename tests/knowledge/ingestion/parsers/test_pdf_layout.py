@@ -227,3 +227,12 @@ def test_text_turned_by_a_quarter_is_read_along_its_own_lines(tmp_path: Path) ->
     assert parsed.blocks[1].bbox is not None
     left, top, right, bottom = parsed.blocks[1].bbox
     assert right - left < 20 < bottom - top
+
+
+def test_exponents_indexes_and_marks_of_notes_stay_in_their_line(tmp_path: Path) -> None:
+    raised = text(72, 700, "E = mc") + text(113, 704, "2", 7) + text(118, 700, "and H") + text(149, 697, "2", 7)
+    raised += text(154, 700, "O is water, with more text on the line.")
+    assert read(tmp_path, raised).text == "E = mc 2 and H 2O is water, with more text on the line."
+    noted = text(72, 700, "This is a sentence with a note") + text(229, 705, "1", 6) + text(234, 700, "that goes on")
+    noted += text(72, 686, "and a second line of text here.")
+    assert read(tmp_path, noted).text == "This is a sentence with a note 1 that goes on and a second line of text here."
