@@ -179,6 +179,8 @@ def _wide(data: bytes) -> str | None:
     sample = data[: SAMPLE - SAMPLE % 4]
     if len(data) < 4 or len(data) % 2 or not _CONTROL_BYTE.search(sample):
         return None
+    if 0 not in sample and not data.isascii() and _is_utf8(data):  # a form feed in UTF-8
+        return None
     if len(data) % 4 == 0 and sample.count(0) * 2 >= len(sample):
         for encoding in ("utf-32-le", "utf-32-be"):
             if _plausible(sample, encoding) > 0.95:

@@ -74,12 +74,15 @@ def walk_html(text: str, walker: Walker, *, title: str | None = None) -> str:
     tree: Any = LexborHTMLParser(bounded(text))
     rivals = "h1" if title is None else "h1, h2, h3, h4, h5, h6"
     if title is None:
-        found = tree.css_first("title")
+        found = tree.css_first("head > title")
         title = " ".join((found.text() or "").split()) if found is not None else ""
     if title and tree.css_first(rivals) is None:
         heading = walker.outline.heading(1, title)
         if heading:
             walker.blocks.append(heading)
+    base = tree.css_first("base[href]")
+    address = (base.attributes.get("href") or "").strip() if base is not None else ""
+    walker.base = address if address.startswith(("http://", "https://")) else ""
     root = tree.body or tree.root
     if root is not None:
         walker.walk(root)

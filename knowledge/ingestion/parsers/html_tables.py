@@ -28,6 +28,7 @@ def is_layout(table: Node) -> bool:
 def own_rows(table: Node) -> tuple[list[list[Node]], str]:
     """The cells of each row, those of nested tables left out, and the text of the caption."""
     rows: list[list[Node]] = []
+    feet: list[list[Node]] = []  # drawn last, wherever they are written
     caption = ""
     for part in _children(table):
         if part.tag == "caption":
@@ -35,8 +36,9 @@ def own_rows(table: Node) -> tuple[list[list[Node]], str]:
         elif part.tag == "tr":
             rows.append(_cells(part))
         elif part.tag in ("thead", "tbody", "tfoot"):
-            rows.extend(_cells(row) for row in _children(part) if row.tag == "tr")
-    return rows, caption
+            group = feet if part.tag == "tfoot" else rows
+            group.extend(_cells(row) for row in _children(part) if row.tag == "tr")
+    return rows + feet, caption
 
 
 def table_text(rows: list[list[Node]], text_of: Callable[[Node], str], max_cells: int) -> str:

@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urljoin
 
 from knowledge.ingestion.blocks import Block, BlockKind, ParseContext
 from knowledge.ingestion.parsers.drawing import NO_ALT
+from knowledge.ingestion.parsers.html_inline import figures, formula, label
 from knowledge.ingestion.parsers.html_tables import is_layout, own_rows, table_text
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.outline import Outline
@@ -33,10 +36,12 @@ INLINE = frozenset(
         "sup", "time", "tt", "u", "var", "wbr", "br", "input", "select", "option", "svg", "text", "tspan", "o:p",
     }
 )  # fmt: skip
+LISTS = frozenset({"ul", "ol", "menu", "dir", "dl"})
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 NOISE_CLASSES = frozenset({"footnote-backref", "headerlink", "anchorjs-link"})
 MAX_LINKS = 5  # a block with more links than this is a menu, and the addresses only noise
 MAX_INDENT = 12
+MAX_NESTING = 10
 _SPACE = re.compile(r"[ \t\n\r\f\xa0]+")
 _WIDE = r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]"
 _CJK_BREAK = re.compile(rf"(?<={_WIDE})[ \t]*\r?\n[ \t]*(?={_WIDE})")
@@ -47,6 +52,7 @@ _PLEA = re.compile(
     r"|javascript.{0,40}(?:enabled|disabled|required|启用|开启|啟用)",
     re.IGNORECASE,
 )
+_MARKUP = re.compile(r"<[^<>]*>")
 _FENCE = re.compile(r"`{3,}")
 
 
@@ -86,9 +92,13 @@ class Walker:
         self._inline: list[str] = []
         self._links: list[str] = []
         self._shown: list[tuple[str, str]] = []  # key and alt text of pictures that follow the present block
-        self._levels: list[tuple[str, int]] = []  # open lists: marker kind and number of the present item
+        self.base = ""  # what relative addresses of the page are relative to
+        self._figures: list[int] = []  # where open `sup` and `sub` begin in `_inline`
+        # Open lists: their tag, how they count, the number of the present item, and the step to the next.
+        self._levels: list[tuple[str, str | None, int, int]] = []
         self._lines: list[str] = []
         self._marker = ""
+        self._nesting = 0  # tables inside cells
         self._quotes = 0
         self._notes = 0
         self._menus = 0
@@ -103,6 +113,9 @@ class Walker:
         tag = node.tag
         if tag == "-text":
             self._inline.append(_running(node.text_content or ""))
+            return False
+        if tag == "noframes":  # its markup is text to the tree builder
+            self._inline.append(_running(_MARKUP.sub(" ", node.text() or "")))
             return False
         if tag in DROPPED or (tag == "noscript" and _begs_for_scripts(node)):
             return False
@@ -127,16 +140,34 @@ class Walker:
             if NOISE_CLASSES & set((node.attributes.get("class") or "").split()):
                 return False
             self._link(node.attributes.get("href"))
+        elif tag == "math":
+            self._inline.append(formula(node))
+            return False
+        elif tag in ("sup", "sub"):
+            self._figures.append(len(self._inline))
         return tag != "input"
 
+    def _leave_inline(self, tag: str) -> None:
+        if tag == "option":
+            self._inline.append(" ")
+        elif tag in ("sup", "sub") and self._figures:
+            start = self._figures.pop()
+            if start < len(self._inline):
+                self._inline[start:] = [figures("".join(self._inline[start:]), tag)]
+
     def _enter_block(self, tag: str, node: Node) -> None:
-        if tag in ("ul", "ol", "menu", "dir"):
-            self._levels.append(("ol" if tag == "ol" else "ul", _number(node.attributes.get("start"), 1) - 1))
+        if _is_list(tag, node):
+            step = -1 if "reversed" in node.attributes else 1
+            usual = len(node.css("li")) if step < 0 else 1
+            start = _number(node.attributes.get("start"), usual)
+            self._levels.append((tag, node.attributes.get("type"), start - step, step))
         elif tag == "li" and self._levels:
-            kind, number = self._levels[-1]
-            number = _number(node.attributes.get("value"), number + 1)
-            self._levels[-1] = (kind, number)
-            self._marker = f"{number}. " if kind == "ol" else "- "
+            kind, counting, number, step = self._levels[-1]
+            number = _number(node.attributes.get("value"), number + step)
+            self._levels[-1] = (kind, counting, number, step)
+            self._marker = f"{label(number, counting)}. " if kind == "ol" else "- "
+        elif tag == "dt" and self._levels:
+            self._marker = "- "
         elif tag in HEADINGS:
             self._end_list()
         elif tag == "blockquote":
@@ -148,20 +179,19 @@ class Walker:
 
     def _leave(self, node: Node) -> None:
         tag = node.tag
-        if tag == "option":
-            self._inline.append(" ")
+        self._leave_inline(tag)
         if tag in INLINE or tag in DROPPED or tag == "-text":
             return
         if tag in HEADINGS:
             self._heading(HEADINGS[tag])
             return
         self._flush()
-        if tag in ("ul", "ol", "menu", "dir"):
+        if _is_list(tag, node):
             if self._levels:
                 self._levels.pop()
             if not self._levels:
                 self._end_list()
-        elif tag == "li":
+        elif tag in ("li", "dt"):
             self._marker = ""
         elif tag == "blockquote":
             self._quotes -= 1
@@ -238,16 +268,31 @@ class Walker:
                 return False
             if tag in INLINE:
                 return self._enter_inline(tag, part)
+            if tag == "table" and self._nesting < MAX_NESTING:
+                self._inline.append("\n" + self._nested(part) + "\n")
+                return False
             self._inline.append("\n")
             return True
 
         def leave(part: Node) -> None:
             tag = part.tag
+            self._leave_inline(tag)
             if tag not in INLINE and tag not in DROPPED and tag != "-text":
                 self._inline.append("\n")
 
         descend(node, enter, leave)
         return self._take()
+
+    def _nested(self, table: Node) -> str:
+        """A table inside a cell as running text: cells by commas, rows by semicolons."""
+        outer, self._inline = self._inline, []
+        self._nesting += 1
+        rows, caption = own_rows(table)
+        lines = (", ".join(filter(None, (" ".join(self._cell(cell).split()) for cell in row))) for row in rows)
+        text = "; ".join(filter(None, (caption, *lines)))
+        self._nesting -= 1
+        self._inline = outer
+        return text
 
     def _image(self, attributes: dict[str, str | None]) -> None:
         alt = " ".join((attributes.get("alt") or attributes.get("title") or "").split())
@@ -261,11 +306,19 @@ class Walker:
 
     def _link(self, address: str | None) -> None:
         address = (address or "").strip()
+        if self.base and address and not address.startswith("#"):
+            with suppress(ValueError):
+                address = urljoin(self.base, address)
         if address.startswith(("http://", "https://", "mailto:")) and len(address) <= 500 and " " not in address:
             self._links.append(address.removeprefix("mailto:"))
 
     def _add(self, kind: BlockKind, text: str, *, image: str | None = None) -> None:
         self.blocks.append(Block(kind=kind, text=text, heading_path=self.outline.path, image=image))
+
+
+def _is_list(tag: str, node: Node) -> bool:
+    """Lists, and definitions as a list of terms; a `dl` without terms only indents."""
+    return tag in LISTS and (tag != "dl" or node.css_first("dt") is not None)
 
 
 def _running(text: str) -> str:

@@ -127,3 +127,7 @@ def test_rare_characters_are_believed_where_the_file_declares_its_encoding() -> 
 def test_a_western_text_that_declares_gb2312_stays_western() -> None:
     text = "Größe für müde Füße, Straße über Köln."
     assert decode(text.encode("cp1252"), declared="gb2312").text == text
+
+
+def test_a_form_feed_does_not_make_utf16_of_utf8() -> None:
+    assert decode("a\x0bb\x0cc\u2028d\x85e".encode()).encoding == "utf-8"

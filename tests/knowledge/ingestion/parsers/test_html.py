@@ -125,3 +125,57 @@ def test_broken_pages_give_nothing_and_no_error(page: str) -> None:
 def test_an_element_that_is_closed_at_once_in_xhtml_swallows_nothing() -> None:
     page = '<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml"><head><script src="a.js"/><title/></head>'
     assert shapes(parse(page + "<body><p>after</p></body></html>", "xhtml")) == [("paragraph", "after")]
+
+
+def test_raised_and_lowered_figures_are_no_part_of_the_number_beside_them() -> None:
+    page = "<p>5×10<sup>6</sup> m<sup>2</sup>, H<sub>2</sub>O, the 4<sup>th</sup></p>"
+    page += "<table><tr><th>x<sup>-1</sup></th><th>b</th></tr></table>"
+    assert parse(page, "html").text == "5×10⁶ m², H₂O, the 4th\n\n| x⁻¹ | b |\n|---|---|"
+
+
+def test_cells_of_a_nested_table_stay_apart() -> None:
+    inner = "<table><tr><td>x</td><td>y</td></tr><tr><td>z</td><td>w</td></tr></table>"
+    page = f"<table><tr><th>A</th><th>B</th></tr><tr><td>1</td><td>see {inner}</td></tr></table>"
+    assert parse(page, "html").text.split("\n")[-1] == "| 1 | see x, y; z, w |"
+    deep = "<table><tr><th>h</th><td>" * 300 + "core"
+    assert "core" in parse(deep, "html").text
+
+
+def test_terms_and_their_definitions_stay_together() -> None:
+    page = "<dl><dt>Term</dt><dd>One</dd><dd>Two</dd><dt>T2</dt><dd>D2</dd></dl><dl><dd>only indented</dd></dl>"
+    assert shapes(parse(page, "html")) == [
+        ("list", "- Term\n  One\n  Two\n- T2\n  D2"),
+        ("paragraph", "only indented"),
+    ]
+
+
+def test_list_numbers_are_written_as_the_list_shows_them() -> None:
+    page = '<ol type="a"><li>x<li>y</ol><ol type="I" start=3><li>z</ol><ol reversed><li>p<li>q</ol>'
+    assert parse(page, "html").text == "a. x\nb. y\n\nIII. z\n\n2. p\n1. q"
+
+
+def test_formulas_keep_their_fractions_and_powers() -> None:
+    page = "<p>y = <math><mfrac><mi>a</mi><mrow><mi>b</mi><mo>+</mo><mn>1</mn></mrow></mfrac>"
+    page += "<msup><mi>x</mi><mn>2</mn></msup></math></p>"
+    assert parse(page, "html").text == "y = a/(b+1)x^2"
+    assert parse('<math alttext="x_1"><mi>x</mi></math>', "html").text == "x_1"
+
+
+def test_relative_links_follow_the_base_of_the_page() -> None:
+    page = '<base href="https://ex.org/dir/"><p>See <a href="page.html">here</a></p>'
+    assert parse(page, "html").text == "See here <https://ex.org/dir/page.html>"
+
+
+def test_foot_of_a_table_stands_last_and_a_title_inside_a_drawing_is_not_the_pages() -> None:
+    page = (
+        "<svg><title>icon</title></svg><table><tfoot><tr><td>Sum</td><td>3</td></tr></tfoot>"
+        "<thead><tr><th>k</th><th>v</th></tr></thead><tbody><tr><td>a</td><td>1</td></tr></tbody></table>"
+    )
+    found = parse(page, "html")
+    assert found.title == ""
+    assert found.text.endswith("| k | v |\n|---|---|\n| a | 1 |\n| Sum | 3 |")
+
+
+def test_what_stands_for_frames_is_read_without_its_markup() -> None:
+    page = "<html><frameset><frame src=a><noframes><body><p>No frames</p></body></noframes></frameset></html>"
+    assert parse(page, "html").text == "No frames"
