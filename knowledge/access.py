@@ -116,6 +116,13 @@ def searchable_documents(principal: Principal) -> QuerySet[Document]:
     return visible_documents(principal).filter(enabled=True, active_revision__isnull=False)
 
 
+def searchable_passages(principal: Principal) -> QuerySet[Chunk]:
+    """The passages that a search of theirs may show now: where text that was found before may still be used."""
+    active = searchable_documents(principal).order_by().values("active_revision_id")
+    rows = Chunk.objects.filter(revision__in=active, level=Chunk.Level.PASSAGE, enabled=True)
+    return rows.defer("lexemes")
+
+
 def visible_uploads(principal: Principal) -> QuerySet[Upload]:
     """The asker's own uploads: into the bases that they may still edit, and archives where they may make bases."""
     mine = Upload.objects.filter(created_by_id=principal.user_id)

@@ -6,11 +6,13 @@ answer is written once, whoever opens its page.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from knowledge import asking
+from knowledge.access import searchable_passages
 from knowledge.answering.contract import Answer, AnswerRequest, Earlier, Prepared, State
-from knowledge.answering.prompting import Exchange, Quoted
+from knowledge.answering.prompting import WITHDRAWN, Exchange, Quoted
 from knowledge.models import QueryRecord
 from knowledge.retrieval.contract import RetrievalResult
 from knowledge.threads import Turn
@@ -69,6 +71,8 @@ def claim(principal: Principal, record: QueryRecord) -> Prepared | None:
         return None
     given = record.answer
     result = record.result
+    chunks = {hit["rank"]: hit["chunk"] for hit in result["hits"]}
+    there = _still_found(principal, chunks.values())
     return Prepared(
         question=record.query,
         result=RetrievalResult(
@@ -81,7 +85,7 @@ def claim(principal: Principal, record: QueryRecord) -> Prepared | None:
         searched_for=given["searched_for"],
         endpoint=chat_endpoint(principal, given["endpoint"]),
         caller=Caller(principal, "ask", bases=tuple(given["bases"])),
-        passages=tuple(Quoted(*item) for item in given["passages"]),
+        passages=tuple(Quoted(*item) for item in given["passages"] if chunks.get(item[0]) in there),
         history=tuple(Exchange(*item) for item in given["history"]),
     )  # fmt: skip
 
@@ -110,14 +114,29 @@ def interrupt(record: QueryRecord, text: str, citations: list[int], code: str) -
     return finish(record, answer)
 
 
-def earlier(turns: list[Turn]) -> tuple[Earlier, ...]:
-    """The turns of a thread as a model may be told of them: only those that their person still may read."""
-    found = []
-    for turn in turns:
-        record = turn.record
-        if not turn.readable or record.answering in OPEN:
-            continue
-        hits = record.result.get("hits") or []
-        text = record.answer.get("text") or (str(hits[0]["text"])[:_BEST_PASSAGE] if hits else "")
-        found.append(Earlier(Exchange(record.query, str(text)), tuple(record.base_ids)))
-    return tuple(found)
+def earlier(principal: Principal, turns: list[Turn]) -> tuple[Earlier, ...]:
+    """The turns of a thread as a model may be told of them: only those that their person still may read.
+
+    An answer whose passages a search would not find any more is not told: it would come back in the next one.
+    """
+    readable = [turn.record for turn in turns if turn.readable and turn.record.answering not in OPEN]
+    told = [(record, *_said(record)) for record in readable]
+    there = _still_found(principal, (chunk for _, _, chunks in told for chunk in chunks))
+    return tuple(
+        Earlier(Exchange(record.query, text if there.issuperset(chunks) else WITHDRAWN), tuple(record.base_ids))
+        for record, text, chunks in told
+    )
+
+
+def _said(record: QueryRecord) -> tuple[str, set[int]]:
+    """What was answered, and the passages that it rests on: those cited, or all where none is."""
+    hits = record.result.get("hits") or []
+    if text := str(record.answer.get("text") or ""):
+        cited = set(record.answer.get("citations") or ())
+        return text, {hit["chunk"] for hit in hits if not cited or hit["rank"] in cited}
+    return (str(hits[0]["text"])[:_BEST_PASSAGE], {hits[0]["chunk"]}) if hits else ("", set())
+
+
+def _still_found(principal: Principal, chunks: Iterable[int]) -> set[int]:
+    wanted = set(chunks)
+    return set(searchable_passages(principal).filter(pk__in=wanted).values_list("pk", flat=True)) if wanted else set()

@@ -101,7 +101,7 @@ def ask(request: PortalRequest, principal: Principal) -> HttpResponse:
             asked = AnswerRequest(
                 retrieval=settings.request(form.cleaned_data["q"], scope.chosen),
                 processing=_processing(data.get("processing", "")),
-                history=records.earlier(threads.turns(principal, thread)) if thread else (),
+                history=records.earlier(principal, threads.turns(principal, thread)) if thread else (),
             )
             return _answered(request, principal, scope, settings, asked, thread)
     else:
