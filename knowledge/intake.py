@@ -17,6 +17,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from knowledge import lifecycle, storage
+from knowledge.details import Details
 from knowledge.ingestion.convert import refuse_without_program
 from knowledge.ingestion.parsers import BY_EXTENSION, file_type
 from knowledge.ingestion.sniff import extension_of, sniff
@@ -25,6 +26,7 @@ from portal.kernel import audit
 from portal.kernel.errors import ArchwayError, Conflict, Invalid, TooLarge
 from portal.kernel.principal import Principal
 
+NO_DETAILS = Details()
 SameName = Literal["revision", "keep_both", "skip"]
 # Bytes. A file system takes 255 for a name (" (2)" must still fit), an index entry of PostgreSQL 2,704 in all.
 LONGEST_NAME, LONGEST_FOLDER = 240, 740
@@ -106,13 +108,14 @@ def receive(
     same_name: SameName = "revision",
     review: bool = False,
     splitting: dict[str, Any] | None = None,
+    details: Details = NO_DETAILS,
 ) -> Received:
     """Take one uploaded file (at `path`, thrown away by the caller) into a base the asker may edit.
 
     The same identity with other bytes becomes a new revision (or, by `same_name`, a second document or
     nothing); the bytes of an older revision make that one current again. With `review` it stops after
     splitting until somebody approves it, whatever the base says; `splitting` are settings of splitting for
-    this document alone. Raises `Duplicate`, `TooLarge`,
+    this document alone. `details` are added to what the document has. Raises `Duplicate`, `TooLarge`,
     `Invalid` (unsupported_type, type_mismatch, empty_file, …) or `Conflict` (revision_open).
     """
     inner, name = clean_path(raw_name)
@@ -138,7 +141,7 @@ def receive(
             return Received("skipped", existing, None)
     stored = storage.save_file(path)
     try:
-        return _record(principal, base, stored, sha256, mime, size, folder, name, same_name, review, splitting)
+        return _record(principal, base, stored, sha256, mime, size, folder, name, same_name, review, splitting, details)
     except IntegrityError as error:
         storage.delete_file(stored)
         raise Conflict("Somebody else is uploading %(name)s right now.", code="upload_race", name=name) from error
@@ -196,6 +199,7 @@ def _record(
     same_name: SameName,
     review: bool,
     splitting: dict[str, Any] | None,
+    details: Details,
 ) -> Received:
     # Two uploads of the same bytes at once: the second waits here and then sees the first.
     KnowledgeBase.objects.select_for_update(no_key=True).get(pk=base.pk)
@@ -211,9 +215,11 @@ def _record(
         document = Document.objects.create(
             base=base, source_key=source_key, folder=folder, name=name, created_by_id=principal.user_id
         )
+        details.give(document, by=principal.user_id)
         revision = lifecycle.add_revision(document, created_by_id=principal.user_id, **fields)
         audit.record(principal, "document.create", document, base_ids=[base.pk], name=name, sha256=sha256)
         return Received("created", document, revision)
+    _describe(principal, document, details)
     earlier = document.revisions.filter(sha256=sha256, status=Revision.Status.INDEXED).order_by("-number").first()
     if earlier is not None and earlier.vectors_kept:
         lifecycle.activate(principal, document, earlier)
@@ -223,6 +229,13 @@ def _record(
     Document.objects.filter(pk=document.pk).update(updated_at=timezone.now())
     audit.record(principal, "document.revise", document, base_ids=[base.pk], revision=revision.number, sha256=sha256)
     return Received("revision", document, revision)
+
+
+def _describe(principal: Principal, document: Document, details: Details) -> None:
+    before = {"tags": document.tags, "metadata": document.metadata}
+    if details.give(document, by=principal.user_id):
+        audit.record(principal, "document.describe", document, base_ids=[document.base_id], before=before)
+        lifecycle.touch(document.base_id)
 
 
 def free_name(base: KnowledgeBase, folder: str, name: str) -> tuple[str, str]:

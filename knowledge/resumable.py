@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from knowledge import archive, intake
 from knowledge.access import visible_uploads
+from knowledge.details import Details
 from knowledge.ingestion.parsers import BY_EXTENSION
 from knowledge.ingestion.sniff import extension_of, sniff_start
 from knowledge.models import KnowledgeBase, Upload
@@ -46,6 +47,7 @@ def begin(
     review: bool = False,
     fingerprint: str = "",
     is_sheet: bool = False,
+    details: Details = intake.NO_DETAILS,
 ) -> Upload:
     """Open an upload of `length` bytes into a base the asker may edit.
 
@@ -71,6 +73,7 @@ def begin(
             same_name=same_name,
             review=review,
             is_sheet=is_sheet,
+            options=json_safe(details.as_json),
             fingerprint=fingerprint[:300],
             length=length,
             expires_at=_expiry(),
@@ -280,6 +283,7 @@ def _take_in(principal: Principal, row: Upload) -> None:
             folder=row.folder,
             same_name=row.same_name,  # type: ignore[arg-type]
             review=row.review,
+            details=Details.checked(row.options.get("tags", ()), row.options.get("metadata", {})),
         )
     row.state, row.outcome, row.document = Upload.State.DONE, received.status, received.document
 

@@ -47,8 +47,11 @@ def clean(name: str) -> str:
 
 def clean_many(names: Iterable[str]) -> list[str]:
     """Cleaned, without empties and repetitions, order kept. Raises `Invalid` (tags_invalid)."""
-    kept = {folded(name): name for name in reversed([clean(name) for name in names]) if name}
-    ordered = list(reversed(kept.values()))
+    kept: dict[str, str] = {}
+    for name in map(clean, names):
+        if name:
+            kept.setdefault(folded(name), name)
+    ordered = list(kept.values())
     if len(ordered) > MOST or any(len(name) > LONGEST for name in ordered):
         raise Invalid("A document takes at most 30 tags of at most 60 characters.", code="tags_invalid")
     return ordered

@@ -32,6 +32,7 @@ from knowledge.api import serializers as shapes
 from knowledge.api.chunk_shapes import ReindexInput
 from knowledge.api.document_filters import DocumentFilter
 from knowledge.batches import verbs as batch_verbs
+from knowledge.details import Details
 from knowledge.models import Chunk, Document, Revision, Role
 from portal.kernel.reading import asker, checked
 
@@ -73,6 +74,7 @@ class BaseDocumentsView(GenericViewSet[Document]):
             folder=data["folder"],
             same_name=data["same_name"],
             review=data["review"],
+            details=Details.written(data["tags"], data["metadata"]),
         )
         body = {
             "status": received.status,

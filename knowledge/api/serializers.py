@@ -152,6 +152,10 @@ class UploadInput(serializers.Serializer[Any]):
     same_name = serializers.ChoiceField(choices=["revision", "keep_both", "skip"], required=False, default="revision")
     # Stop after splitting until somebody approves it, whatever the base says.
     review = serializers.BooleanField(required=False, default=False)
+    # Repeated, or separated by commas.
+    tags = serializers.ListField(child=serializers.CharField(allow_blank=True), required=False, default=list)
+    # A JSON object, or lines `key: value`.
+    metadata = serializers.CharField(required=False, allow_blank=True, default="", trim_whitespace=False)
 
 
 class UploadResult(serializers.Serializer[Any]):

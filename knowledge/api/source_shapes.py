@@ -42,6 +42,8 @@ class TextInput(serializers.Serializer[Any]):
     format = serializers.ChoiceField(choices=["markdown", "plain"], required=False, default="markdown")
     folder = serializers.CharField(required=False, allow_blank=True, default="", max_length=800)
     same_name = serializers.ChoiceField(choices=SAME_NAMES, required=False, default="revision")
+    tags = serializers.ListField(child=serializers.CharField(), required=False, default=list)
+    metadata = serializers.DictField(required=False, default=dict)
 
 
 class SheetInput(serializers.Serializer[Any]):

@@ -21,6 +21,7 @@ from rest_framework.viewsets import GenericViewSet
 from knowledge import intake
 from knowledge.access import access_base, access_source, visible_sources
 from knowledge.api import serializers, source_shapes
+from knowledge.details import Details
 from knowledge.models import Document, Role, Source, SourcePage, SourceRun
 from knowledge.sources import pasted, question_sheets, runs, template_sheet, verbs
 from portal.kernel.reading import asker, checked
@@ -52,7 +53,8 @@ class TextsView(APIView):
         row = access_base(asker(request), base, Role.EDITOR)
         data = checked(source_shapes.TextInput(data=request.data))
         kind = data.pop("format")
-        received = pasted.paste(asker(request), row, kind=kind, **data)
+        details = Details.checked(data.pop("tags"), data.pop("metadata"))
+        received = pasted.paste(asker(request), row, kind=kind, details=details, **data)
         return Response(_received(received), status=status.HTTP_201_CREATED)
 
 

@@ -23,6 +23,7 @@ from rest_framework.views import APIView
 from knowledge import resumable
 from knowledge.access import access_base, visible_uploads
 from knowledge.api import source_shapes as shapes
+from knowledge.details import Details
 from knowledge.models import Role, Upload
 from portal.kernel.errors import Invalid, Unmet, WrongMedia
 from portal.kernel.reading import asker
@@ -129,7 +130,8 @@ class BaseUploadsView(_Tus):
                 str,
                 OpenApiParameter.HEADER,
                 required=True,
-                description="`filename` (or `path`), and optionally `folder`, `same_name`, `review`, `fingerprint`",
+                description="`filename` (or `path`), and optionally `folder`, `same_name`, `review`, `tags`, "
+                "`metadata`, `fingerprint`",
             ),
         ],
     )
@@ -154,6 +156,7 @@ class BaseUploadsView(_Tus):
             same_name=same_name,  # type: ignore[arg-type]
             review=metadata.get("review", "") in ("1", "true", "on"),
             fingerprint=metadata.get("fingerprint", ""),
+            details=Details.written(metadata.get("tags", ""), metadata.get("metadata", "")),
         )
         response = Response(status=status.HTTP_201_CREATED)
         response.headers["Location"] = f"/api/v1/uploads/{upload.uid}"

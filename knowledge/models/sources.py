@@ -44,7 +44,8 @@ class Upload(PublicId):
     state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPEN)
     outcome = models.CharField(max_length=12, blank=True, editable=False)
     document = models.ForeignKey(Document, models.SET_NULL, null=True, related_name="+", verbose_name=_("document"))
-    # Of an archive: how the new base is to be called and embedded, and the import that it became.
+    # Of a document: its tags and metadata. Of an archive: how the new base is to be called and embedded, and the
+    # import that it became.
     options = models.JSONField(default=dict, editable=False)
     archive = models.ForeignKey(Archive, models.SET_NULL, null=True, related_name="+", verbose_name=_("archive"))
     error_code = models.CharField(_("error code"), max_length=40, blank=True, editable=False)

@@ -26,6 +26,7 @@ from portal.kernel.principal import Principal
 
 PAIRS_SHOWN, PROBLEMS_SHOWN = 20, 200
 _FIELD_OF = {"title_missing": "title", "text_empty": "text", "text_too_long": "text"}
+_FIELD_OF |= {"tags_invalid": "tags", "too_many_tags": "tags", "metadata_invalid": "metadata"}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -38,7 +39,7 @@ def paste(request: PortalRequest, principal: Principal, base: str) -> HttpRespon
     form = TextForm(request.POST) if request.method == "POST" else TextForm(initial=start)
     if request.method == "POST" and form.is_valid():
         try:
-            received = pasted.paste(principal, row, **form.cleaned_data)
+            received = pasted.paste(principal, row, details=form.details, **form.said)
         except ArchwayError as error:
             form.add_error(_FIELD_OF.get(error.code, "title"), error.sentence())
         else:

@@ -7,8 +7,23 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from knowledge.details import Details
 from knowledge.models import Source
 from knowledge.pages.setting_forms import Lines
+
+
+def tags_field() -> forms.CharField:
+    """Tags as people write them."""
+    return forms.CharField(label=_("Tags, separated by commas"), required=False, max_length=2_000)
+
+
+def metadata_field() -> forms.CharField:
+    """Metadata as people write it; read by `Details.written`."""
+    return forms.CharField(
+        label=_("Metadata, one a line"), required=False, max_length=30_000,
+        help_text=_("For example year: 2026 or regions: [east, west]. Searches can be narrowed to them."),
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+    )  # fmt: skip
 
 
 class SourceSettingsForm(forms.Form):
@@ -87,6 +102,18 @@ class TextForm(forms.Form):
         choices=[("markdown", _("Markdown: headings, lists, tables and code count")), ("plain", _("Plain text"))],
     )  # fmt: skip
     folder = forms.CharField(label=_("Into folder"), required=False, max_length=800)
+    tags = tags_field()
+    metadata = metadata_field()
+
+    @property
+    def details(self) -> Details:
+        """What is to be said of the document. Raises `Invalid`."""
+        return Details.written(self.cleaned_data["tags"], self.cleaned_data["metadata"])
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """Everything else, by the names of `pasted.paste`."""
+        return {name: value for name, value in self.cleaned_data.items() if name not in ("tags", "metadata")}
 
 
 class EditForm(forms.Form):

@@ -13,7 +13,9 @@ from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from knowledge import intake, resumable
+from knowledge import tags as vocabulary
 from knowledge.access import access_base, visible_documents, visible_uploads
+from knowledge.details import Details
 from knowledge.models import Document, KnowledgeBase, Role, Upload
 from knowledge.pages.frame import base_frame
 from knowledge.pages.upload_rules import upload_rules
@@ -76,6 +78,9 @@ def _page(request: PortalRequest, base: KnowledgeBase, outcomes: list[Outcome], 
         "folder": (request.POST.get("folder") or request.GET.get("folder", "")).replace("\x00", "")[:800],
         "same_name": _same_name(request),
         "review": request.POST.get("review") == "true",
+        "tags": request.POST.get("tags", "")[:2_000],
+        "metadata": request.POST.get("metadata", "")[:30_000],
+        "known_tags": vocabulary.names_of(base),
     }
     return render(request, "knowledge/upload.html", context, status=status)
 
@@ -112,6 +117,7 @@ def _receive(
         folder=request.POST.get("folder", ""),
         same_name=_same_name(request),
         review=request.POST.get("review") == "true",
+        details=Details.written(request.POST.get("tags", ""), request.POST.get("metadata", "")),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from knowledge import intake, lifecycle, storage
+from knowledge.details import Details
 from knowledge.models import Document, KnowledgeBase
 from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.principal import Principal
@@ -37,10 +38,11 @@ def paste(
     kind: Format = "markdown",
     folder: str = "",
     same_name: intake.SameName = "revision",
+    details: Details = intake.NO_DETAILS,
 ) -> intake.Received:
     """Make or revise the document named by the title. Raises `Invalid` (title_missing, text_empty, text_too_long)."""
     name = name_of(title, kind)
-    return _receive(principal, base, name, text, folder, same_name)
+    return _receive(principal, base, name, text, folder, same_name, details)
 
 
 def name_of(title: str, kind: Format) -> str:
@@ -54,7 +56,13 @@ def name_of(title: str, kind: Format) -> str:
 
 
 def _receive(
-    principal: Principal, base: KnowledgeBase, name: str, text: str, folder: str, same_name: intake.SameName
+    principal: Principal,
+    base: KnowledgeBase,
+    name: str,
+    text: str,
+    folder: str,
+    same_name: intake.SameName,
+    details: Details = intake.NO_DETAILS,
 ) -> intake.Received:
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     if not text.strip():
@@ -67,7 +75,7 @@ def _receive(
         path = Path(place) / "text"
         # A mark at the start keeps short texts from being taken for another encoding.
         path.write_text(text, encoding="utf-8-sig", errors="replace")
-        return intake.receive(principal, base, path, name, folder=folder, same_name=same_name)
+        return intake.receive(principal, base, path, name, folder=folder, same_name=same_name, details=details)
 
 
 def editable(document: Document) -> Editable | None:
