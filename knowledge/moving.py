@@ -19,7 +19,9 @@ from knowledge.ingestion.copying import copy_for_embedding
 from knowledge.models import ChunkQuestion, Document, KnowledgeBase, Revision
 from knowledge.questions import embedding
 from knowledge.terms import verbs as terms
+from portal.gateway.accounting import Caller
 from portal.gateway.embedding import space_of
+from portal.gateway.models import Purpose
 from portal.kernel import audit, events
 from portal.kernel.errors import Conflict, Invalid
 from portal.kernel.models import AuditEntry
@@ -146,7 +148,7 @@ def _guard_copies(document: Document, source: KnowledgeBase, target: KnowledgeBa
 
 def _embed_anew(principal: Principal, document: Document, target: KnowledgeBase) -> Revision | None:
     """Queue vectors of the target's model when those at hand are of another one."""
-    space = space_of(target.embedding)
+    space = space_of(target.embedding, Caller(principal, Purpose.INGEST))
     others = document.revisions.filter(status=Revision.Status.INDEXED).exclude(space=space)
     active = document.active_revision
     # Going back to one of these means to index it anew: its vectors mean nothing here.

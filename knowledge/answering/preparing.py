@@ -21,7 +21,7 @@ from knowledge.retrieval import retrieve
 from knowledge.retrieval.contract import Hit, RetrievalRequest, RetrievalResult
 from portal.gateway.accounting import Caller
 from portal.gateway.endpoints import chat_endpoint
-from portal.gateway.models import ModelEndpoint
+from portal.gateway.models import ModelEndpoint, Purpose
 from portal.kernel.errors import ArchwayError, Denied, Invalid
 from portal.kernel.principal import Principal
 
@@ -120,7 +120,7 @@ def _rewritten(
     try:
         # The question itself is about these bases, so it goes where their text may go.
         outside.check(bases, endpoint)
-        caller = Caller(principal, "rewrite", bases=tuple(base.uid for base in bases[:20]))
+        caller = Caller(principal, Purpose.REWRITE, bases=tuple(base.uid for base in bases[:20]))
         found = rewriting.standalone(caller, endpoint, request.retrieval.query, [item.exchange for item in history])
     except Denied as error:
         warnings.append(warned(error.code, _STAYS))
@@ -160,7 +160,7 @@ def _with_model(
         prepared,
         processing="model_opt",
         endpoint=endpoint,
-        caller=Caller(principal, "ask", bases=tuple(base.uid for base in sources)),
+        caller=Caller(principal, Purpose.ASK, bases=tuple(base.uid for base in sources)),
         passages=tuple(prompting.fitting(_quoted(result), _room(endpoint, told))),
         history=told,
         base_ids=known,

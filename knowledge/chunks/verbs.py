@@ -191,7 +191,7 @@ def _perform(
     holds: Callable[[dict[int, Chunk]], bool] = lambda rows: True,
 ) -> Change:
     """Embed what is new, then write all steps in one transaction: nothing is ever visible by half."""
-    vectors = writing.vectors_for(revision, [step.state for step in steps if _cut_anew(step)])
+    vectors = writing.vectors_for(principal, revision, [step.state for step in steps if _cut_anew(step)])
     change = new_uid()
     with transaction.atomic():
         document = Document.objects.select_for_update().get(pk=revision.document_id)

@@ -22,17 +22,21 @@ from knowledge.ingestion.split.handmade import leaves_of
 from knowledge.ingestion.transformations import settings_of
 from knowledge.models import Chunk, ChunkVector, Revision
 from knowledge.text import clean
+from portal.gateway.accounting import Caller
 from portal.gateway.embedding import counter_for, embedder_for, space_of
+from portal.gateway.models import Purpose
 from portal.gateway.protocols import TokenCounter
 from portal.kernel.errors import Conflict
+from portal.kernel.principal import Principal
 
 Vector = NDArray[np.float32]
 
 
-def vectors_for(revision: Revision, states: Iterable[PassageState]) -> dict[str, Vector]:
+def vectors_for(principal: Principal, revision: Revision, states: Iterable[PassageState]) -> dict[str, Vector]:
     """A vector for every leaf of the states, by digest; empty for a revision that has no vectors yet.
 
-    Raises `Unavailable` when the model is away and `Conflict` (model_changed) when it is another one by now.
+    Those that must be made are paid for by whoever edits. Raises `TooMany` (quota_exceeded) as every call does,
+    `Unavailable` when the model is away and `Conflict` (model_changed) when it is another one by now.
     """
     if revision.status != Revision.Status.INDEXED or revision.space_id is None:
         return {}
@@ -45,8 +49,9 @@ def vectors_for(revision: Revision, states: Iterable[PassageState]) -> dict[str,
                 texts[store.digest(text)] = text
     if not texts:
         return {}
-    endpoint = revision.document.base.embedding
-    if space_of(endpoint).pk != revision.space_id:
+    base = revision.document.base
+    endpoint, caller = base.embedding, Caller(principal, Purpose.EDIT, bases=(base.uid,))
+    if space_of(endpoint, caller).pk != revision.space_id:
         raise Conflict(
             "The base has another embedding model than this document was indexed with; re-index it first.",
             code="model_changed",
@@ -59,7 +64,7 @@ def vectors_for(revision: Revision, states: Iterable[PassageState]) -> dict[str,
     }
     missing = [key for key in texts if key not in found]
     if missing:
-        made = embedder_for(endpoint).embed_passages([texts[key] for key in missing])
+        made = embedder_for(endpoint, caller).embed_passages([texts[key] for key in missing])
         found |= dict(zip(missing, made, strict=True))
     return found
 

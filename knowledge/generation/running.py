@@ -19,6 +19,7 @@ from knowledge.quality import cases
 from knowledge.questions import verbs as questions
 from portal.gateway.accounting import Caller
 from portal.gateway.chat_contract import ChatAnswer
+from portal.gateway.models import Purpose
 from portal.kernel.errors import ArchwayError, Conflict, Invalid, Unavailable
 from portal.kernel.principal import Principal
 
@@ -88,8 +89,8 @@ def _make_case(asked: Asked) -> tuple[int, ChatAnswer]:
 
 
 _MAKES: dict[str, tuple[Make, str]] = {
-    Generation.Kind.QUESTIONS: (_make_questions, "questions"),
-    Generation.Kind.CASES: (_make_case, "cases"),
+    Generation.Kind.QUESTIONS: (_make_questions, Purpose.QUESTIONS),
+    Generation.Kind.CASES: (_make_case, Purpose.CASES),
 }
 
 

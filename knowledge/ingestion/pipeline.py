@@ -37,9 +37,10 @@ from knowledge.models import Chunk, Origin, Revision
 from knowledge.questions import of_file
 from portal.gateway.accounting import Caller
 from portal.gateway.embedding import counter_for, embedder_for, space_of
+from portal.gateway.models import Purpose
 from portal.gateway.protocols import TokenCounter
-from portal.kernel.errors import ArchwayError, Conflict, Denied, ParseError, TooMany, Unavailable
-from portal.kernel.principal import for_worker
+from portal.kernel.errors import ArchwayError, Conflict, ParseError, TooMany, Unavailable
+from portal.kernel.principal import on_behalf_of
 
 logger = logging.getLogger(__name__)
 
@@ -328,20 +329,17 @@ def _place_images(turn: Slice, revision: Revision, document: ParsedDocument, ima
 # -- stage two: embed and store -------------------------------------------------------------------
 
 
-def _payer(revision: Revision) -> Caller | None:
-    """Who brought the document in; nobody when they have left."""
-    if revision.created_by_id is None:
-        return None
-    try:
-        return Caller(for_worker(revision.created_by_id, revision.base.workspace_id), "ingest")
-    except Denied:
-        return None
+def _payer(revision: Revision) -> Caller:
+    """Who brought the document in; the workspace when they have left."""
+    base = revision.base
+    return Caller(on_behalf_of(revision.created_by_id, base.workspace_id), Purpose.INGEST, bases=(base.uid,))
 
 
 def _embed(turn: Slice, revision: Revision) -> bool:
     """Returns whether every leaf has its vector; False when the slice ended first."""
     endpoint = revision.base.embedding
-    space = space_of(endpoint)
+    payer = _payer(revision)
+    space = space_of(endpoint, payer)
     if revision.space_id != space.pk:
         lifecycle.advance(turn.claim, Revision.Status.VECTORIZING, space=space)
         revision.space = space
@@ -351,7 +349,7 @@ def _embed(turn: Slice, revision: Revision) -> bool:
         revision,
         turn.claim.number,
         space,
-        embedder_for(endpoint, _payer(revision)),
+        embedder_for(endpoint, payer),
         total=total,
         on_progress=lambda done: turn.progress(done, total, "chunk"),
         is_over=lambda: turn.over,

@@ -18,10 +18,11 @@ from knowledge.models import Document, KnowledgeBase, ModelChange, Revision
 from knowledge.questions import embedding
 from portal.gateway.accounting import Caller
 from portal.gateway.embedding import embedder_for, space_of
-from portal.gateway.models import EmbeddingSpace
+from portal.gateway.models import EmbeddingSpace, Purpose
 from portal.gateway.protocols import Vectors
 from portal.kernel import audit, events
 from portal.kernel.errors import ArchwayError, Conflict, Denied, Unauthenticated, Unavailable
+from portal.kernel.principal import for_nobody
 
 logger = logging.getLogger(__name__)
 
@@ -65,12 +66,12 @@ def _advance(turn: background.Turn[ModelChange]) -> bool:
     if change.base.deleted_at is not None:
         raise Conflict("The knowledge base was deleted meanwhile.", code="base_deleted")
     if change.switched_at is None:
-        space = space_of(change.after)
+        space = space_of(change.after, _payer(change))
         if not _embed(turn, space):
             return False
         # Best effort: a question without a vector is still found by its words, and gets one within a minute.
         if change.base.has_questions:
-            embedding.embed_missing(change.base, change.after)
+            embedding.embed_missing(change.base, change.after, payer=_payer(change))
         if not _switch(turn, space):
             return False  # something was published meanwhile: it is embedded first
     while vectors.drop_leftovers(change.base_id):
@@ -105,12 +106,13 @@ def _embed(turn: background.Turn[ModelChange], space: EmbeddingSpace) -> bool:
     return True
 
 
-def _payer(change: ModelChange) -> Caller | None:
-    """Who started the change; nobody when they have left."""
+def _payer(change: ModelChange) -> Caller:
+    """Who started the change; the workspace when they have left."""
     try:
-        return Caller(background.asker_of(change), "embed", bases=(change.base.uid,))
+        principal = background.asker_of(change)
     except (Denied, Unauthenticated):
-        return None
+        principal = for_nobody(change.workspace_id)
+    return Caller(principal, Purpose.EMBED, bases=(change.base.uid,))
 
 
 def _write(change: ModelChange, space: EmbeddingSpace, rows: list[Missing], made: Vectors) -> int:

@@ -15,20 +15,27 @@ from numpy.typing import NDArray
 
 from knowledge.ingestion.store import signs
 from knowledge.models import KnowledgeBase
+from portal.gateway.accounting import Caller
 from portal.gateway.embedding import embedder_for, space_of
-from portal.gateway.models import EmbeddingSpace, ModelEndpoint
-from portal.kernel.errors import ArchwayError
+from portal.gateway.models import EmbeddingSpace, ModelEndpoint, Purpose
+from portal.gateway.protocols import Embedder
+from portal.kernel.errors import ArchwayError, TooMany
+from portal.kernel.principal import for_nobody, on_behalf_of
 
 logger = logging.getLogger(__name__)
 
 BATCH = 64
 _MISSING = """
-SELECT q.id, q.text FROM knowledge_chunkquestion q
+  FROM knowledge_chunkquestion q
   JOIN knowledge_document d ON d.active_revision_id = q.revision_id
- WHERE q.base_id = %s AND NOT EXISTS (
-   SELECT FROM knowledge_questionvector v WHERE v.question_id = q.id AND v.space_id = %s)
- ORDER BY q.id LIMIT %s
+ WHERE q.base_id = %(base)s AND NOT EXISTS (
+   SELECT FROM knowledge_questionvector v WHERE v.question_id = q.id AND v.space_id = %(space)s)
 """
+_TEXTS = f"""
+SELECT q.id, q.text {_MISSING} AND (%(all)s OR q.created_by_id IS NOT DISTINCT FROM %(author)s)
+ ORDER BY q.id LIMIT %(limit)s
+"""  # noqa: S608
+_AUTHORS = f"SELECT DISTINCT q.created_by_id {_MISSING} ORDER BY q.created_by_id"
 # A question that was reworded or deleted meanwhile gets nothing; one that has its vector keeps it.
 _INSERT = """
 INSERT INTO knowledge_questionvector (question_id, revision_id, space_id, halfvec, bits)
@@ -52,24 +59,45 @@ def _send() -> None:
         logger.warning("wake-up not sent: %s", type(error).__name__)
 
 
-def embed_missing(base: KnowledgeBase | None = None, endpoint: ModelEndpoint | None = None) -> int:
+def embed_missing(
+    base: KnowledgeBase | None = None, endpoint: ModelEndpoint | None = None, *, payer: Caller | None = None
+) -> int:
     """Make the vectors that are missing, of one base or of all; returns how many. A model that is away is passed over.
 
-    `endpoint`: for a model that the base is about to have.
+    `endpoint`: for a model that the base is about to have. Without a `payer` everybody pays for the questions they
+    wrote, and a quota that is used up stops nobody else's.
     """
     bases = [base] if base else KnowledgeBase.objects.filter(has_questions=True, deleted_at__isnull=True)
     made = 0
     for one in bases:
+        model = endpoint or one.embedding
         try:
-            made += _embed(one, endpoint or one.embedding)
+            space = space_of(model, payer or Caller(for_nobody(one.workspace_id), Purpose.MEASURE))
+            for author, caller in [(None, payer)] if payer else _payers(one, space):
+                wanted = {"base": one.pk, "space": space.pk, "all": payer is not None, "author": author}
+                try:
+                    made += _embed(embedder_for(model, caller), space, wanted)
+                except TooMany as error:
+                    logger.warning("questions of base %s wait: %s", one.pk, error.code)
         except ArchwayError as error:
             logger.warning("questions of base %s wait: %s", one.pk, error.code)
     return made
 
 
-def _embed(base: KnowledgeBase, endpoint: ModelEndpoint) -> int:
-    space, embedder, made = space_of(endpoint), embedder_for(endpoint), 0
-    while rows := _missing(base.pk, space.pk):
+def _payers(base: KnowledgeBase, space: EmbeddingSpace) -> list[tuple[int | None, Caller]]:
+    """Who wrote the questions that wait, and who pays for them: the workspace, for those whose author has left."""
+    with connection.cursor() as cursor:
+        cursor.execute(_AUTHORS, {"base": base.pk, "space": space.pk})
+        authors = [row[0] for row in cursor.fetchall()]
+    return [
+        (author, Caller(on_behalf_of(author, base.workspace_id), Purpose.QUESTION_VECTORS, bases=(base.uid,)))
+        for author in authors
+    ]
+
+
+def _embed(embedder: Embedder, space: EmbeddingSpace, wanted: dict[str, int | None]) -> int:
+    made = 0
+    while rows := _missing(wanted):
         vectors = embedder.embed_queries([text for _, text in rows])
         written = write(space, rows, vectors)
         made += written
@@ -78,9 +106,9 @@ def _embed(base: KnowledgeBase, endpoint: ModelEndpoint) -> int:
     return made
 
 
-def _missing(base_id: int, space_id: int) -> list[tuple[int, str]]:
+def _missing(wanted: dict[str, int | None]) -> list[tuple[int, str]]:
     with connection.cursor() as cursor:
-        cursor.execute(_MISSING, [base_id, space_id, BATCH])
+        cursor.execute(_TEXTS, wanted | {"limit": BATCH})
         return list(cursor.fetchall())
 
 

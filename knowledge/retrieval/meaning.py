@@ -15,7 +15,7 @@ from knowledge.retrieval.trace import Trace
 from knowledge.retrieval.vectors import Asked
 from portal.gateway.accounting import Caller
 from portal.gateway.embedding import embedder_for, space_of
-from portal.gateway.models import ModelEndpoint
+from portal.gateway.models import ModelEndpoint, Purpose
 from portal.kernel.errors import Invalid, TooMany, Unavailable
 from portal.kernel.principal import Principal
 
@@ -31,11 +31,11 @@ Embed = Callable[[ModelEndpoint, str], Asked]
 
 def paid_by(principal: Principal) -> Embed:
     """The query as the endpoint's own model embeds it; providers' calls are the asker's in the account book."""
-    caller = Caller(principal, "search")
+    caller = Caller(principal, Purpose.SEARCH)
 
     def embedded(endpoint: ModelEndpoint, query: str) -> Asked:
         vector = embedder_for(endpoint, caller).embed_queries([query])[0]
-        return Asked(space_of(endpoint), vector)
+        return Asked(space_of(endpoint, caller), vector)
 
     return embedded
 

@@ -25,7 +25,7 @@ from knowledge.retrieval.trace import Trace
 from portal.gateway import local_rerank
 from portal.gateway.accounting import Caller
 from portal.gateway.endpoints import chat_endpoint, rerank_endpoint, visible_endpoints
-from portal.gateway.models import ModelEndpoint
+from portal.gateway.models import ModelEndpoint, Purpose
 from portal.gateway.protocols import Reranker
 from portal.gateway.rerank import reranker_for
 from portal.kernel.errors import ArchwayError, Denied, Invalid
@@ -122,7 +122,7 @@ def _reranker(
         return local_rerank.LocalReranker(settings.seconds)
     if outside.leaves_house(endpoint):
         trace.warn("text_left_house", _LEFT)
-    caller = Caller(principal, "rerank", bases=tuple(base.uid for base in sources))
+    caller = Caller(principal, Purpose.RERANK, bases=tuple(base.uid for base in sources))
     if by == "model":
         return JudgingModel(endpoint, caller, settings.seconds)
     return reranker_for(endpoint, caller, seconds=settings.seconds)

@@ -74,8 +74,7 @@ class Operation(Protocol[T_co]):
 class Call(Generic[T]):
     """One call. `parts` runs it; `line` is what is known of it, complete when `parts` has ended.
 
-    Without a caller nobody pays and nothing is recorded: the installation asks for itself, to test an endpoint
-    or to measure a vector space.
+    Without a caller nobody pays and nothing is recorded: an operator who belongs to no workspace tests an endpoint.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -25,7 +25,7 @@ from portal.gateway.local import weights
 from portal.gateway.local.centring import language_axis, mean_vector
 from portal.gateway.local.client import RemoteE5
 from portal.gateway.local.tokens import E5TokenCounter
-from portal.gateway.models import EmbeddingSpace, ModelEndpoint
+from portal.gateway.models import EmbeddingSpace, ModelEndpoint, Purpose
 from portal.gateway.protocols import Embedder, TokenCounter
 from portal.gateway.provider_embedding import ProviderEmbedder
 from portal.gateway.providers import provider_of
@@ -42,7 +42,7 @@ def embedder_for(endpoint: ModelEndpoint, caller: Caller | None = None) -> Embed
 
     With a `caller`, its calls are paid for and recorded. Raises as `plain_embedder_for`.
     """
-    space = space_of(endpoint)
+    space = space_of(endpoint, caller)
     inner = plain_embedder_for(endpoint, caller)
     if space.offset is None:
         return inner
@@ -58,7 +58,7 @@ def plain_embedder_for(endpoint: ModelEndpoint, caller: Caller | None = None) ->
     """
     if endpoint.provider == ModelEndpoint.Provider.LOCAL:
         return _local()
-    space = space_of(endpoint)
+    space = space_of(endpoint, caller)
     return ProviderEmbedder(endpoint, space=space.key, dimensions=space.dimensions, caller=caller)
 
 
@@ -69,15 +69,15 @@ def counter_for(endpoint: ModelEndpoint) -> TokenCounter:
     return EstimatedTokenCounter(endpoint.context_size)
 
 
-def space_of(endpoint: ModelEndpoint) -> EmbeddingSpace:
-    """The space of the endpoint's vectors; made, and its centring measured, at first use.
+def space_of(endpoint: ModelEndpoint, caller: Caller | None = None) -> EmbeddingSpace:
+    """The space of the endpoint's vectors; made, and its centring measured, at first use, which `caller` pays for.
 
     An endpoint whose model or host was changed gets another space. Raises what the model raises.
     """
     if endpoint.provider == ModelEndpoint.Provider.LOCAL:
         return _local_space()
     if endpoint.space is None or not _is_of(endpoint.space, endpoint):
-        endpoint.space = _measured_space(endpoint)
+        endpoint.space = _measured_space(endpoint, caller)
         ModelEndpoint.objects.filter(pk=endpoint.pk).update(space=endpoint.space)
     return endpoint.space
 
@@ -176,10 +176,12 @@ def _local_space() -> EmbeddingSpace:
     return space
 
 
-def _measured_space(endpoint: ModelEndpoint) -> EmbeddingSpace:
+def _measured_space(endpoint: ModelEndpoint, caller: Caller | None) -> EmbeddingSpace:
     """Ask the model once: the answer gives the width and the centring."""
     provider_of(endpoint)  # a provider without embeddings says so before anybody is asked
-    vectors = ProviderEmbedder(endpoint, space=identity_of(endpoint), dimensions=0).embed_passages(CHINESE + ENGLISH)
+    payer = replace(caller, purpose=Purpose.MEASURE, bases=()) if caller else None
+    embedder = ProviderEmbedder(endpoint, space=identity_of(endpoint), dimensions=0, caller=payer)
+    vectors = embedder.embed_passages(CHINESE + ENGLISH)
     found = centring.measure(vectors[: len(CHINESE)], vectors[len(CHINESE) :])
     space, _ = EmbeddingSpace.objects.get_or_create(
         key=f"{identity_of(endpoint)}@{vectors.shape[1]}+{centring.VERSION}", defaults=_described(found)

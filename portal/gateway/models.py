@@ -138,6 +138,6 @@ class EndpointFallback(models.Model):
 
 
 # Django finds models here; the account book has a module of its own.
-from portal.gateway.usage_models import Quota, UsageDay, UsageRecord  # noqa: E402
+from portal.gateway.usage_models import Purpose, Quota, UsageDay, UsageRecord  # noqa: E402
 
-__all__ = ["EmbeddingSpace", "EndpointFallback", "ModelEndpoint", "Quota", "UsageDay", "UsageRecord"]
+__all__ = ["EmbeddingSpace", "EndpointFallback", "ModelEndpoint", "Purpose", "Quota", "UsageDay", "UsageRecord"]

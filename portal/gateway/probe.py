@@ -14,12 +14,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from portal.gateway import addresses, admission, loops
+from portal.gateway.accounting import Caller
 from portal.gateway.calls import Call
 from portal.gateway.chat_contract import ChatRequest
 from portal.gateway.clients import clients_for
 from portal.gateway.completion import Completion
 from portal.gateway.loops import Outside
-from portal.gateway.models import ModelEndpoint
+from portal.gateway.models import ModelEndpoint, Purpose
 from portal.gateway.provider_embedding import ProviderEmbedder
 from portal.gateway.providers import provider_of
 from portal.gateway.rerank import reranker_for
@@ -57,9 +58,11 @@ class Probe:
 def probe(principal: Principal | None, endpoint: ModelEndpoint) -> Probe:
     """Ask the endpoint for its models and for one short answer, and keep what came of it in the row.
 
-    Costs a few tokens. Raises nothing of the provider's: a failure is a result, with the code that a call
-    would have raised.
+    Costs a few tokens, which stand in the account book of the asker's workspace; an operator without one has the
+    line in the audit log only. Raises nothing of the provider's: a failure is a result, with the code that a call
+    would have raised, and a quota that stops the test is one that says nothing of the endpoint.
     """
+    caller = Caller(principal, Purpose.TEST) if principal else None
     admission.close_breaker(endpoint)
     began = time.perf_counter()
     models: tuple[str, ...] = ()
@@ -67,13 +70,13 @@ def probe(principal: Principal | None, endpoint: ModelEndpoint) -> Probe:
         secret = addresses.secret_for(endpoint, f"{endpoint.kind}.test", principal)
         models = loops.wait_for(lambda _outside: _listed(endpoint, secret))
         began = time.perf_counter()
-        seconds = _ASK[endpoint.kind](endpoint)
+        seconds = _ASK[endpoint.kind](endpoint, caller)
         found = Probe("", _("The model answers."), round(seconds * 1000), models)
     except ArchwayError as error:
         nearest = _nearest(endpoint.model_name, models) if error.code == "model_not_found" else ()
         milliseconds = round((time.perf_counter() - began) * 1000)
         found = Probe(error.code, error.sentence(), milliseconds, models, nearest)
-    if endpoint.pk:
+    if endpoint.pk and found.code != "quota_exceeded":
         ModelEndpoint.objects.filter(pk=endpoint.pk).update(
             checked_at=timezone.now(), check_code=found.code, check_milliseconds=found.milliseconds
         )
@@ -112,10 +115,10 @@ def _nearest(name: str, models: Sequence[str]) -> tuple[str, ...]:
     return tuple(difflib.get_close_matches(name, models, n=3, cutoff=_LEAST_LIKE))
 
 
-def _ask_chat(endpoint: ModelEndpoint) -> float:
+def _ask_chat(endpoint: ModelEndpoint, caller: Caller | None) -> float:
     async def first_token(outside: Outside) -> float:
         request = ChatRequest([{"role": "user", "content": "Answer with the word OK."}], max_tokens=16)
-        call = Call(None, endpoint, Completion(request, streamed=True), outside, fall_back=False)
+        call = Call(caller, endpoint, Completion(request, streamed=True), outside, fall_back=False)
         async for _part in call.parts():
             pass
         return call.line.first_token_seconds or call.line.seconds
@@ -123,24 +126,24 @@ def _ask_chat(endpoint: ModelEndpoint) -> float:
     return loops.wait_for(first_token)
 
 
-def _ask_embedding(endpoint: ModelEndpoint) -> float:
+def _ask_embedding(endpoint: ModelEndpoint, caller: Caller | None) -> float:
     began = time.perf_counter()
     if endpoint.provider == ModelEndpoint.Provider.LOCAL:
         from portal.gateway.embedding import embedder_for
 
         embedder_for(endpoint).embed_queries(["OK"])
     else:
-        ProviderEmbedder(endpoint, space="test", dimensions=0).embed_queries(["OK"])
+        ProviderEmbedder(endpoint, space="test", dimensions=0, caller=caller).embed_queries(["OK"])
     return time.perf_counter() - began
 
 
-def _ask_rerank(endpoint: ModelEndpoint) -> float:
+def _ask_rerank(endpoint: ModelEndpoint, caller: Caller | None) -> float:
     began = time.perf_counter()
-    reranker_for(endpoint).rerank("fruit", ["An apple is a fruit.", "A car is a machine."])
+    reranker_for(endpoint, caller).rerank("fruit", ["An apple is a fruit.", "A car is a machine."])
     return time.perf_counter() - began
 
 
-_ASK: dict[str, Callable[[ModelEndpoint], float]] = {
+_ASK: dict[str, Callable[[ModelEndpoint, Caller | None], float]] = {
     ModelEndpoint.Kind.CHAT: _ask_chat,
     ModelEndpoint.Kind.EMBEDDING: _ask_embedding,
     ModelEndpoint.Kind.RERANK: _ask_rerank,

@@ -108,10 +108,13 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who pays: a person in a department, through a key or not, and the quotas that this touches."""
+    """Who pays: a person in a department, through a key or not, and the quotas that this touches.
+
+    Without a person the workspace pays, within its own quotas.
+    """
 
     workspace_id: int
-    user_id: int
+    user_id: int | None
     department_id: int | None
     key_id: int | None
     quotas: tuple[Quota, ...]
@@ -146,7 +149,7 @@ def account_of(principal: Principal) -> Account:
     if principal.key_id is not None:
         subjects |= Q(subject=Quota.Subject.KEY, key_id=principal.key_id)
     quotas = Quota.objects.filter(subjects, workspace_id=principal.workspace_id, enabled=True).order_by("pk")
-    account = Account(principal.workspace_id, principal.user_id, department, principal.key_id, tuple(quotas))
+    account = Account(principal.workspace_id, principal.user_id or None, department, principal.key_id, tuple(quotas))
     now = time.monotonic()
     with _lock:
         for stale in [name for name, (until, _) in _accounts.items() if until <= now]:

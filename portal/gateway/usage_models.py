@@ -26,6 +26,25 @@ class Spent(models.Model):
         abstract = True
 
 
+class Purpose(models.TextChoices):
+    """What calls are for, in people's words. One that is not among them is shown as it is."""
+
+    ASK = "ask", _("Answering")
+    REWRITE = "rewrite", _("Understanding a follow-up question")
+    SEARCH = "search", _("Searching by meaning")
+    RERANK = "rerank", _("Reranking")
+    INGEST = "ingest", _("Indexing documents")
+    EDIT = "edit", _("Indexing edited passages")
+    EMBED = "embed", _("Changing the embedding model")
+    QUESTION_VECTORS = "question vectors", _("Indexing questions")
+    QUESTIONS = "questions", _("Generating questions")
+    CASES = "cases", _("Generating evaluation cases")
+    API_CHAT = "api chat", _("Chat through the API")
+    API_EMBEDDING = "api embedding", _("Embeddings through the API")
+    TEST = "test", _("Testing the connection")
+    MEASURE = "measure", _("Measuring an embedding model")
+
+
 class Attributed(models.Model):
     """For whom and by what. People, keys and endpoints may be deleted; the sums stay."""
 
@@ -39,7 +58,7 @@ class Attributed(models.Model):
         "gateway.ModelEndpoint", models.SET_NULL, null=True, related_name="+", verbose_name=_("model endpoint")
     )
     kind = models.CharField(_("kind"), max_length=10)
-    purpose = models.CharField(_("purpose"), max_length=30)
+    purpose = models.CharField(_("purpose"), max_length=30, choices=Purpose.choices)
 
     class Meta:
         abstract = True

@@ -36,7 +36,7 @@ def record(
         workspace_id = target.pk
     AuditEntry.objects.create(
         workspace_id=workspace_id,
-        actor_id=principal.user_id if principal else None,
+        actor_id=(principal.user_id or None) if principal else None,
         door=principal.door if principal else "system",
         action=action,
         object_type=target._meta.model_name or "" if target is not None else "",

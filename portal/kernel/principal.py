@@ -83,6 +83,19 @@ def for_worker(user_id: int, workspace_id: int) -> Principal:
     return Principal(user_id=user_id, workspace_id=workspace_id, door="worker")
 
 
+def for_nobody(workspace_id: int) -> Principal:
+    """Work for a workspace when whoever began it has left: it sees nothing, and the workspace pays."""
+    return Principal(user_id=0, workspace_id=workspace_id, door="worker", scopes=frozenset())
+
+
+def on_behalf_of(user_id: int | None, workspace_id: int) -> Principal:
+    """Whoever began a task's work; nobody (`for_nobody`) when they have left."""
+    try:
+        return for_worker(user_id or 0, workspace_id)
+    except Denied:
+        return for_nobody(workspace_id)
+
+
 def for_key(key: ApiKey, *, door: Door = "api_key") -> Principal:
     """The principal of an API key: its scopes, cut to its owner's rights by `knowledge/access.py`."""
     scopes = frozenset(key.scopes) & ALL_SCOPES

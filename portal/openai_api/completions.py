@@ -8,6 +8,7 @@ from django.http import HttpResponseBase, JsonResponse, StreamingHttpResponse
 
 from portal.gateway import chat
 from portal.gateway.accounting import Caller
+from portal.gateway.models import Purpose
 from portal.gateway.reuse.scope import Reuse, reuse_for
 from portal.gateway.reuse.store import switched_on
 from portal.openai_api import base_answers, completion_input
@@ -18,7 +19,7 @@ from portal.openai_api.messages import text_of
 from portal.openai_api.targets import Endpoint, Target, chat_target
 from portal.openai_api.wire import Wire
 
-PURPOSE = "api chat"
+PURPOSE = Purpose.API_CHAT
 
 
 @door("POST", "chat")

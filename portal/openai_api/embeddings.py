@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from portal.gateway.accounting import Caller
 from portal.gateway.embedding import counter_for, plain_embedder_for
-from portal.gateway.models import ModelEndpoint
+from portal.gateway.models import ModelEndpoint, Purpose
 from portal.gateway.protocols import Vectors
 from portal.openai_api.completion_input import checked
 from portal.openai_api.door import Asked, door, on_database
 from portal.openai_api.errors import Refused
 from portal.openai_api.targets import embedding_target
 
-PURPOSE = "api embedding"
+PURPOSE = Purpose.API_EMBEDDING
 MOST_TEXTS = 2048
 # Models trained so that the first numbers of a vector are a good shorter one (Matryoshka).
 _SHORTENED = re.compile(

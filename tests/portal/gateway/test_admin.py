@@ -10,7 +10,7 @@ from django.contrib.messages import get_messages
 from django.test import Client
 from django.urls import reverse
 
-from portal.gateway.models import EndpointFallback, ModelEndpoint, Quota, UsageDay, UsageRecord
+from portal.gateway.models import EndpointFallback, ModelEndpoint, Purpose, Quota, UsageDay, UsageRecord
 from portal.kernel.models import AuditEntry, User
 from tests.support.model_server import ModelServer
 from tests.support.models import chat_endpoint, endpoint
@@ -47,7 +47,7 @@ def test_the_button_says_how_fast_the_model_answers_and_which_are_there(models: 
     row.refresh_from_db()
     assert row.check_code == ""
     assert row.check_milliseconds is not None
-    assert not UsageRecord.objects.exists()
+    assert UsageRecord.objects.get().purpose == Purpose.TEST
     assert AuditEntry.objects.filter(action="endpoint.test").exists()
 
 
@@ -160,7 +160,10 @@ def test_the_account_book_leaves_as_csv_without_formulas(world: World) -> None:
     )  # fmt: skip
     row = UsageDay.objects.create(workspace=world.workspace, day="2026-11-30", kind="chat", purpose="问答", calls=3)
     client = signed_in(world.admin)
-    for model, parts in (("usagerecord", ["'=1+1", "Alice", "0.25"]), ("usageday", ["问答", "2026-11-30"])):
+    for model, parts in (
+        ("usagerecord", ["'=1+1", "Alice", "0.25", "ask", "Answering", "what for"]),
+        ("usageday", ["问答", "2026-11-30"]),
+    ):
         pk = row.pk if model == "usageday" else UsageRecord.objects.get().pk
         url = reverse(f"admin:gateway_{model}_changelist")
         response: Any = client.post(url, {"action": "export", "_selected_action": [pk]})

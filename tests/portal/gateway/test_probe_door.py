@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 from django.test import Client
 
-from portal.gateway.models import ModelEndpoint
+from portal.gateway import quotas
+from portal.gateway.models import ModelEndpoint, Purpose, Quota, UsageRecord
+from portal.gateway.probe import probe
 from portal.kernel import keys
 from portal.kernel.models import AuditEntry, User
 from tests.support.model_server import ModelServer
 from tests.support.models import chat_endpoint
+from tests.support.models import endpoint as remote
 from tests.support.people import World
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -45,3 +50,24 @@ def test_only_admins_test_and_only_what_is_their_workspaces(world: World, models
     assert test_of(world, world.admin, shared)[1]["code"] == "operator_only"
     assert test_of(world, world.admin, foreign)[0] == 404
     assert len(models.seen) == 0
+
+
+@pytest.mark.parametrize("kind", ["chat", "embedding", "rerank"])
+def test_a_test_stands_in_the_account_book_of_who_tested(world: World, models: ModelServer, kind: str) -> None:
+    endpoint = remote(models, "demo", provider="openai_compatible", kind=kind, workspace=world.workspace)
+    probe(world.principal(world.admin), endpoint)
+    record = UsageRecord.objects.get()
+    assert (record.user, record.purpose, record.outcome) == (world.admin, Purpose.TEST, "ok")
+    assert record.tokens_in > 0
+
+
+def test_a_used_up_quota_stops_the_test_and_says_nothing_of_the_endpoint(world: World, models: ModelServer) -> None:
+    endpoint = chat_endpoint(models, workspace=world.workspace)
+    admin = world.principal(world.admin)
+    assert probe(admin, endpoint).ok
+    Quota.objects.create(workspace=world.workspace, subject="workspace", unit="tokens", period="day", limit=Decimal(1))
+    quotas.forget_accounts()
+    found = probe(admin, endpoint)
+    assert found.code == "quota_exceeded"
+    endpoint.refresh_from_db()
+    assert endpoint.check_code == ""
