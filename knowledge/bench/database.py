@@ -18,21 +18,23 @@ _SEGMENT, _PIECE = 2**30, 2**25
 
 
 class Backend:
-    """The database's process behind this connection, when it runs on this machine under Linux."""
-
-    def __init__(self) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_backend_pid(), inet_server_addr() IS NULL")
-            pid, local = cursor.fetchone()
-        self._file = Path(f"/proc/{pid}/schedstat") if local else Path("/nowhere")
+    """The database's processes for this database, when they run on this machine under Linux."""
 
     def milliseconds(self) -> float:
         """Processor time that this process and the database's have used so far."""
-        try:
-            theirs = int(self._file.read_text("ascii").split()[0]) / 1e6
-        except (OSError, ValueError):
-            theirs = 0.0
-        return theirs + time.process_time() * 1000
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND inet_server_addr() IS NULL"
+            )
+            pids = [pid for (pid,) in cursor.fetchall()]
+        return time.process_time() * 1000 + sum(_run_for(pid) for pid in pids)
+
+
+def _run_for(pid: int) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text("ascii").split()[0]) / 1e6
+    except (OSError, ValueError):
+        return 0.0
 
 
 def exists(name: str) -> bool:

@@ -150,7 +150,7 @@ def _times(view: View, asked: Sequence[Question], mode: Mode) -> tuple[list[floa
         def embed(endpoint: ModelEndpoint, query: str, question: Question = question) -> Asked:
             return Asked(space, question.vector)
 
-        began, cpu = time.perf_counter(), backend.milliseconds()
+        cpu, began = backend.milliseconds(), time.perf_counter()
         result = retrieve(view.principal, view.request(question.text, mode), embed)
         if not warm:
             times.append((time.perf_counter() - began) * 1000)

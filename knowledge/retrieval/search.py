@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 from knowledge.base_settings import BaseSettings
 from knowledge.images.places import Pictured
-from knowledge.retrieval import blend, diversity, explaining, languages, meaning, passages, questions, reranking, words
+from knowledge.retrieval import (
+    beside,
+    blend,
+    diversity,
+    explaining,
+    languages,
+    meaning,
+    passages,
+    questions,
+    reranking,
+    words,
+)
 from knowledge.retrieval.blend import Ranked
 from knowledge.retrieval.candidates import Candidate
 from knowledge.retrieval.contract import Hit, HitImage, Mode, Part, RetrievalRequest, RetrievalResult
@@ -16,7 +28,7 @@ from knowledge.retrieval.corrections import in_words, put_right
 from knowledge.retrieval.passages import Loaded
 from knowledge.retrieval.permitted import Permitted, resolve
 from knowledge.retrieval.relevance import relevance
-from knowledge.retrieval.trace import Trace
+from knowledge.retrieval.trace import Step, Trace
 from knowledge.retrieval.understanding import Understood, understand
 from knowledge.retrieval.vectors import Asked
 from knowledge.terms import overlay
@@ -162,22 +174,30 @@ def _candidates(
     trace: Trace,
 ) -> list[Candidate]:
     """The leaves of the searches that the mode wants; in a blend each with both scores."""
-    found: dict[int, Candidate] = {}
+    by_words: Callable[[], list[Candidate]] = list
     if asked.mode != "embedding":
-        with trace.step("search by words") as detail:
-            for item in words.search(permitted, query, asked.pool, detail):
-                found[item.leaf] = item
-            detail["candidates"] = len(found)
-    if asked.mode != "keywords":
-        for item in meaning.search(spaces, asked.pool, trace):
-            known = found.get(item.leaf)
-            found[item.leaf] = replace(known, cosine=item.cosine) if known else item
+        by_words = partial(_by_words, permitted, query, asked.pool, trace.step("search by words"))
+        # Of few leaves each search is quicker than what it takes to run both at once.
+        if asked.mode == "blend" and permitted.leaves > words.SMALL:
+            by_words = beside.start(by_words)
+    near = [] if asked.mode == "keywords" else meaning.search(spaces, asked.pool, trace)
+    found = {item.leaf: item for item in by_words()}
+    for item in near:
+        known = found.get(item.leaf)
+        found[item.leaf] = replace(known, cosine=item.cosine) if known else item
     by_question = _by_question(permitted, asked, query, spaces, trace)
     if asked.mode != "blend":
         return [*found.values(), *by_question]
     with trace.step("complete the scores") as detail:
         complete = [*meaning.complete(spaces, words.complete(query, list(found.values()))), *by_question]
         return languages.with_expected(asked.query, complete, detail)
+
+
+def _by_words(permitted: Permitted, query: words.Query, pool: int, step: Step) -> list[Candidate]:
+    with step as detail:
+        found = words.search(permitted, query, pool, detail)
+        detail["candidates"] = len(found)
+        return found
 
 
 def _by_question(

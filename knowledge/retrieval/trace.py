@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 
 @dataclass(slots=True)
 class Step:
-    """One timed step; its `detail` is filled while it runs."""
+    """One timed step, as a context; its `detail` is filled while it runs. What has to be done again is timed anew."""
 
     name: str
     milliseconds: float = 0.0
     detail: dict[str, Any] = field(default_factory=dict)
+    began: float = 0.0
+
+    def __enter__(self) -> dict[str, Any]:
+        self.began = time.perf_counter()
+        return self.detail
+
+    def __exit__(self, *error: object) -> None:
+        self.milliseconds = (time.perf_counter() - self.began) * 1000
 
 
 @dataclass(slots=True)
@@ -26,16 +32,14 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     warnings: list[dict[str, str]] = field(default_factory=list)
 
-    @contextmanager
-    def step(self, name: str) -> Iterator[dict[str, Any]]:
-        """Time the body; what it puts into the yielded dictionary becomes the step's detail."""
+    def step(self, name: str) -> Step:
+        """Time the body; what it puts into the yielded dictionary becomes the step's detail.
+
+        The step's place among the others is that of this call, whenever the body runs.
+        """
         step = Step(name)
         self.steps.append(step)
-        began = time.perf_counter()
-        try:
-            yield step.detail
-        finally:
-            step.milliseconds = (time.perf_counter() - began) * 1000
+        return step
 
     def warn(self, code: str, message: str) -> None:
         """Note something the asker should know; the same code only once."""
