@@ -11,6 +11,9 @@ from __future__ import annotations
 import re
 
 _UNSTORABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202d\u202e\ud800-\udfff\ufffe\uffff\r\x85]")
+_RAISED = str.maketrans("0123456789+-=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
+_LOWERED = str.maketrans("0123456789+-=()", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎")
+LONGEST_FIGURE = 8
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -20,6 +23,15 @@ def storable(text: str) -> str:
         return text
     text = _PAIR.sub(lambda found: found[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
     return _UNSTORABLE.sub(_replacement, text.replace("\r\n", "\n"))
+
+
+def figures(text: str, *, raised: bool) -> str:
+    """An exponent or index as raised or lowered figures where there are such: `10⁶` is not 106. NFKC undoes it."""
+    table = _RAISED if raised else _LOWERED
+    short = text.strip()
+    if not 0 < len(short) <= LONGEST_FIGURE or any(ord(sign) not in table for sign in short):
+        return text
+    return short.translate(table)
 
 
 def _replacement(found: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from knowledge.ingestion.blocks import Block, ParseContext, ParsedDocument, Source, assemble
+from knowledge.ingestion.parsers import message, rtf
 from knowledge.ingestion.parsers.drawing import NO_ALT, chart_blocks, diagram_blocks, picture_blocks, shape_name
 from knowledge.ingestion.parsers.encodings import decode
 from knowledge.ingestion.parsers.html import decode_html, walk_html
@@ -117,28 +118,39 @@ class _Document:
         if data is None or link is None:
             return []
         ending = posixpath.splitext(link.target)[1].lower()
-        if ending in (".html", ".htm", ".xhtml", ".xml"):
-            walker = Walker(self._context, lambda address: None)
-            walk_html(decode_html(data).text, walker)
-            return walker.blocks
-        if ending == ".txt":
-            return [Block(kind="paragraph", text=text) for text in paragraphs(decode(data).text)]
-        if ending in (".docx", ".docm", ".dotx") and not self._inner:
-            return self._inner_document(data)
-        self.warnings.append(
-            f"embedded_document: A part of the type {ending or 'unknown'} inside the file was left out."
-        )
-        return []
-
-    def _inner_document(self, data: bytes) -> list[Block]:
         try:
-            with _opened(data, self._context) as package:
-                inner = _Document(package, self._context, self._pictures, inner=True)
-                blocks = inner.blocks()
-                self.warnings.extend([*package.warnings, *inner.warnings])
-                return blocks
+            found = self._embedded(data, ending)
         except ParseError as error:
             if error.code in ("archive_limit", "unsafe_xml"):
                 raise
             self.warnings.append("embedded_document: A document inside the file could not be read.")
             return []
+        if found is None:
+            self.warnings.append(
+                f"embedded_document: A part of the type {ending or 'unknown'} inside the file was left out."
+            )
+        return found or []
+
+    def _embedded(self, data: bytes, ending: str) -> list[Block] | None:
+        """What an embedded document says; its content tells the type, since programs name these parts as they like."""
+        start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n")
+        if start.startswith(b"{\\rtf"):
+            return rtf.blocks_of(data.lstrip(), self._context)
+        if start.startswith(b"PK"):
+            return None if self._inner else self._inner_document(data)
+        if ending in (".mht", ".mhtml", ".eml") or start[:13].lower() == b"mime-version:":
+            return message.body_of(data, self._context)
+        if ending in (".html", ".htm", ".xhtml", ".xml") or start.startswith(b"<"):
+            walker = Walker(self._context, lambda address: None)
+            walk_html(decode_html(data).text, walker)
+            return walker.blocks
+        if ending == ".txt":
+            return [Block(kind="paragraph", text=text) for text in paragraphs(decode(data).text)]
+        return None
+
+    def _inner_document(self, data: bytes) -> list[Block]:
+        with _opened(data, self._context) as package:
+            inner = _Document(package, self._context, self._pictures, inner=True)
+            blocks = inner.blocks()
+            self.warnings.extend([*package.warnings, *inner.warnings])
+            return blocks

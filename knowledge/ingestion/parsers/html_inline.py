@@ -1,4 +1,4 @@
-"""What stands inside a line of HTML and means more than its letters: raised figures, formulas, list numbers."""
+"""What stands inside a line of HTML and means more than its letters: formulas and list numbers."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from typing import Any
 from knowledge.ingestion.parsers.word_numbering import number_text
 
 Node = Any
-_RAISED = str.maketrans("0123456789+-=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿ")
-_LOWERED = str.maketrans("0123456789+-=()", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎")
-LONGEST_FIGURE = 8
 _NUMBERINGS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 MAX_DEPTH = 60
-
-
-def figures(text: str, tag: str) -> str:
-    """`text` in `<sup>` or `<sub>` as raised or lowered figures where it has them: `10⁶` is not 106. NFKC undoes it."""
-    table = _RAISED if tag == "sup" else _LOWERED
-    short = text.strip()
-    if not 0 < len(short) <= LONGEST_FIGURE or any(ord(sign) not in table for sign in short):
-        return text
-    return short.translate(table)
 
 
 def label(number: int, kind: str | None) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import urljoin
 
 from knowledge.ingestion.blocks import Block, BlockKind, ParseContext
+from knowledge.ingestion.parsers.characters import figures
 from knowledge.ingestion.parsers.drawing import NO_ALT
-from knowledge.ingestion.parsers.html_inline import figures, formula, label
+from knowledge.ingestion.parsers.html_inline import formula, label
 from knowledge.ingestion.parsers.html_tables import is_layout, own_rows, table_text
 from knowledge.ingestion.parsers.images import Pictures
 from knowledge.ingestion.parsers.outline import Outline
@@ -153,7 +154,7 @@ class Walker:
         elif tag in ("sup", "sub") and self._figures:
             start = self._figures.pop()
             if start < len(self._inline):
-                self._inline[start:] = [figures("".join(self._inline[start:]), tag)]
+                self._inline[start:] = [figures("".join(self._inline[start:]), raised=tag == "sup")]
 
     def _enter_block(self, tag: str, node: Node) -> None:
         if _is_list(tag, node):

@@ -61,6 +61,20 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
     )
 
 
+def body_of(data: bytes, context: ParseContext) -> list[Block]:
+    """The body alone of a page saved with its pictures (MHTML) that stands inside another document.
+
+    Raises `ParseError` (`damaged_file`).
+    """
+    try:
+        parts = _parts(email.message_from_bytes(data, policy=compat32))
+    except (RecursionError, email.errors.MessageError, ValueError, LookupError) as error:
+        raise ParseError("The file is damaged or incomplete.", code="damaged_file") from error
+    walker = Walker(context, lambda address: None)
+    _body(parts, walker)
+    return walker.blocks
+
+
 def _parts(message: Message) -> list[Message]:
     """The leaves of the message, one form of each text; a forwarded message is a leaf, to be read as a member."""
     leaves = _leaves(message)

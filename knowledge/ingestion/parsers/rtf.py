@@ -7,7 +7,7 @@ Reference: Rich Text Format Specification 1.9.1.
 
 from __future__ import annotations
 
-from knowledge.ingestion.blocks import ParseContext, ParsedDocument, Source, assemble
+from knowledge.ingestion.blocks import Block, ParseContext, ParsedDocument, Source, assemble
 from knowledge.ingestion.parsers.encodings import known_codec
 from knowledge.ingestion.parsers.rtf_body import Body
 from knowledge.ingestion.parsers.rtf_tokens import CODE_PAGES, Group, tokens
@@ -62,6 +62,14 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
         images=body.pictures.images,
         title=" ".join(body.title.split()),
     )
+
+
+def blocks_of(data: bytes, context: ParseContext) -> list[Block]:
+    """The blocks of RTF that stands inside another document, without its pictures. Raises `ParseError`."""
+    reader = _Reader(Body(context))
+    reader.read(data)
+    reader.body.finish()
+    return [block for block in reader.body.blocks if block.image is None]
 
 
 class _Reader:

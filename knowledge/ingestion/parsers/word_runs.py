@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from knowledge.ingestion.parsers.characters import storable
+from knowledge.ingestion.parsers.characters import figures, storable
 from knowledge.ingestion.parsers.ooxml import ALTERNATE, chosen, on
 from knowledge.ingestion.parsers.word_numbering import VAL, W
 from knowledge.ingestion.parsers.word_styles import PLAIN, Style, Styles
@@ -104,18 +104,19 @@ class RunReader:
                 self._parts.append(maths(child))
 
     def _run(self, run: Element) -> None:
-        font = ""
+        font = position = ""
         for child in run:
             name = child.tag
             if name == TEXT:
                 if not any(self._fields):
                     text = child.text or ""
-                    self._parts.append(private_use(text, font) if font else text)
+                    text = private_use(text, font) if font else text
+                    self._parts.append(figures(text, raised=position == "superscript") if position else text)
             elif name == RUN_PROPERTIES:
                 if self._is_hidden(child):
                     self.hidden += any(True for _ in run.iterchildren(TEXT))
                     return
-                font = _symbol_font(child)
+                font, position = _symbol_font(child), _position(child)
             elif name in _LITERAL:
                 self._parts.append(_LITERAL[name])
             else:
@@ -225,6 +226,13 @@ class RunReader:
 def note_mark(kind: str, number: int) -> str:
     """How a note is named in the text: footnotes by number, endnotes by `e` and number."""
     return f"{'e' if kind == 'endnote' else ''}{number}"
+
+
+def _position(properties: Element) -> str:
+    """superscript, subscript or ""."""
+    found = properties.find(f"{W}vertAlign")
+    value = found.get(VAL, "") if found is not None else ""
+    return value if value in ("superscript", "subscript") else ""
 
 
 def _symbol_font(properties: Element) -> str:

@@ -63,14 +63,27 @@ def maths(element: Element) -> str:
     if name == "rad":
         return f"{_part(element, 'deg')}√({_part(element, 'e')})"
     if name == "nary":
-        sign = element.find(f"{M}naryPr/{M}chr")
-        drawn = sign.get(f"{M}val", "∫") if sign is not None else "∫"
+        drawn = _sign(element, "naryPr/{M}chr", "∫")
         return f"{drawn}_{_grouped(element, 'sub')}^{_grouped(element, 'sup')} {_part(element, 'e')}"
     if name == "d":
-        return f"({', '.join(maths(part) for part in element.iterchildren(f'{M}e'))})"
+        opening, closing = _sign(element, "dPr/{M}begChr", "("), _sign(element, "dPr/{M}endChr", ")")
+        return f"{opening}{', '.join(maths(part) for part in element.iterchildren(f'{M}e'))}{closing}"
+    if name == "func":
+        return f"{_part(element, 'fName')} {_part(element, 'e')}"
+    if name in ("limLow", "limUpp"):
+        return f"{_part(element, 'e')}{'_' if name == 'limLow' else '^'}{_grouped(element, 'lim')}"
+    if name == "acc":
+        return f"{_part(element, 'e')}{_sign(element, 'accPr/{M}chr', chr(0x302))}"
     if name == "mr":
         return "  ".join(maths(part) for part in element.iterchildren(f"{M}e")) + "; "
     return "".join(maths(child) for child in element)
+
+
+def _sign(element: Element, path: str, usual: str) -> str:
+    """A sign that the properties name (`path` below the element); they may say that there is none."""
+    found = element.find(f"{M}{path}".replace("{M}", M))
+    value: str = found.get(f"{M}val", usual) if found is not None else usual
+    return value
 
 
 def _part(element: Element, name: str) -> str:

@@ -259,6 +259,44 @@ def test_an_embedded_word_file_is_read_but_not_what_is_inside_that(tmp_path: Pat
     assert found.warnings[0].startswith("embedded_document:")
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("chunk.rtf", b"{\\rtf1 from the chunk\\par}"),
+        ("chunk.dat", b"<html><body><p>from the chunk</p></body></html>"),
+        (
+            "chunk.mht",
+            b"MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n--b\r\n"
+            b"Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>from =\r\nthe chunk</p>\r\n--b--\r\n",
+        ),
+    ],
+)
+def test_embedded_documents_are_read_by_their_content(tmp_path: Path, name: str, data: bytes) -> None:
+    related = office.links(("x", "aFChunk", name))
+    parts: dict[str, office.Part] = {"word/_rels/document.xml.rels": related, f"word/{name}": data}
+    found = read(tmp_path, word_file(paragraph("before") + '<w:altChunk r:id="x"/>' + paragraph("after"), parts))
+    assert [b.text for b in found.blocks] == ["before", "from the chunk", "after"]
+
+
+def test_raised_and_lowered_figures_are_no_part_of_the_number_beside_them(tmp_path: Path) -> None:
+    up, down = (f'<w:rPr><w:vertAlign w:val="{where}"/></w:rPr>' for where in ("superscript", "subscript"))
+    runs = f"<w:t>10</w:t></w:r><w:r>{up}<w:t>6</w:t></w:r><w:r><w:t> H</w:t></w:r><w:r>{down}<w:t>2</w:t>"
+    assert read(tmp_path, word_file(run(runs + "</w:r><w:r><w:t>O</w:t>"))).text == "10⁶ H₂O"
+
+
+def test_functions_limits_accents_and_brackets_of_formulas_are_readable(tmp_path: Path) -> None:
+    def text(words: str) -> str:
+        return f"<m:r><m:t>{words}</m:t></m:r>"
+
+    formula = (
+        f"<m:func><m:fName><m:limLow><m:e>{text('lim')}</m:e><m:lim>{text('n→∞')}</m:lim></m:limLow></m:fName>"
+        f'<m:e><m:d><m:dPr><m:begChr m:val="["/><m:endChr m:val="]"/></m:dPr><m:e>{text("k")}</m:e></m:d>'
+        "</m:e></m:func>"
+        f'<m:acc><m:accPr><m:chr m:val="\u0305"/></m:accPr><m:e>{text("x")}</m:e></m:acc>'
+    )
+    assert read(tmp_path, word_file(f"<w:p><m:oMath>{formula}</m:oMath></w:p>")).text == "lim_(n→∞) [k]x\u0305"
+
+
 def picture_file(data: bytes) -> bytes:
     drawing = '<w:drawing><wp:docPr descr="A pump"/><pic:pic><a:blip r:embed="i"/></pic:pic></w:drawing>'
     related = office.links(("i", "image", "media/image1.png"))
