@@ -108,12 +108,14 @@ class _Book:
 
 
 def _package(archive: Archive) -> tuple[str, Element]:
-    """The folder and root of the package document that the container names."""
-    if CONTAINER not in archive:
-        raise ParseError("The file is damaged or incomplete.", code="damaged_file")
-    root = next(parse_xml(archive.read(CONTAINER), doctype=True).iter("{*}rootfile"), None)
-    path = root.get("full-path", "") if root is not None else ""
+    """The folder and root of the package document that the container names; without one, of the only package."""
+    path = ""
+    if CONTAINER in archive:
+        root = next(parse_xml(archive.read(CONTAINER), doctype=True).iter("{*}rootfile"), None)
+        path = root.get("full-path", "") if root is not None else ""
     if path not in archive:
+        path = next((name for name in archive.names if name.lower().endswith(".opf")), "")
+    if not path:
         raise ParseError("The file is damaged or incomplete.", code="damaged_file")
     return posixpath.dirname(path), parse_xml(archive.read(path), doctype=True)
 

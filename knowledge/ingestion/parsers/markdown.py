@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 MIME = "text/markdown"
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(.*?\n)?(?:---|\.\.\.)[^\S\n]*(?:\n|\Z)", re.DOTALL)
+_TOML_HEAD = re.compile(r"\+\+\+[^\S\n]*\n(.*?\n)?\+\+\+[^\S\n]*(?:\n|\Z)", re.DOTALL)
+_TOML_PAIR = re.compile(r"([\w.-]+)\s*=\s*(\S.*)")
+# Formulas whose signs mean nothing to Markdown: $…$ (no prices: no space inside, no digit behind), \(…\), \[…\].
+_FORMULA = re.compile(r"\$\$[^$]+\$\$|\$(?![\s$])[^$\n]*[^\s$\\]\$(?!\d)|\\\([^\n]+?\\\)|\\\[.+?\\\]", re.DOTALL)
 _YAML_LINE = re.compile(r"\s*(?:#.*|-\s.*|-|[\w\"'.$@-]+[^:\n]{0,80}:(?:\s.*)?|[\]}\[{].*)?\Z|\s+\S.*\Z")
 _DUNDER = re.compile(r"__[a-z][a-z0-9]*(?:_[a-z0-9]+)*__(?![\w_])")
 _PAIR = re.compile(r"([^\s:#][^:]*):\s+(\S.*)")
@@ -43,10 +47,14 @@ def parse(source: Source, context: ParseContext) -> ParsedDocument:
 
 
 def front_matter(text: str) -> tuple[dict[str, str], str]:
-    """The `key: value` lines of a YAML head, and the text after it.
+    """The `key: value` lines of a YAML head (or `key = value` of a TOML head, `+++`), and the text after it.
 
     A text that merely begins with a rule (`---`) has no head: every line must look like YAML.
     """
+    toml = _TOML_HEAD.match(text)
+    if toml:
+        facts = filter(None, map(_TOML_PAIR.fullmatch, map(str.strip, (toml[1] or "").split("\n"))))
+        return {fact[1]: fact[2].strip("\"'") for fact in facts}, text[toml.end() :]
     found = _FRONT_MATTER.match(text)
     lines = (found[1] or "").split("\n") if found else []
     if not found or not all(_YAML_LINE.match(line) for line in lines) or not any(map(_PAIR.match, lines)):
@@ -66,9 +74,26 @@ def renderer() -> MarkdownIt:
     # `breaks`: people write one fact a line and mean it, whatever CommonMark says about single line ends.
     # Unsafe addresses must not make the link's source appear as text; the walk drops them.
     markdown.validateLink = lambda url: True  # type: ignore[method-assign]
+    markdown.inline.ruler.before("escape", "formula", _formula)
     markdown.inline.ruler.before("emphasis", "product", _product)
     markdown.inline.ruler.before("emphasis", "dunder", _dunder)
     return markdown.use(footnote_plugin)
+
+
+def _formula(state: StateInline, silent: bool) -> bool:
+    """A formula is kept as it is written: its `_`, `*` and backslashes are no Markdown."""
+    if state.src[state.pos] not in "$\\":
+        return False
+    found = _FORMULA.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        for number, line in enumerate(found[0].split("\n")):
+            if number:
+                state.push("hardbreak", "br", 0)
+            state.pending += line
+    state.pos = found.end()
+    return True
 
 
 def _product(state: StateInline, silent: bool) -> bool:

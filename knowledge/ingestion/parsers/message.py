@@ -117,10 +117,32 @@ def _body(parts: list[Message], walker: Walker) -> list[str]:
             walk_html(decoded.text, walker)
         else:
             path = walker.outline.path
-            walker.blocks += [
-                Block(kind="paragraph", text=text, heading_path=path) for text in paragraphs(decoded.text)
-            ]
+            text = decoded.text
+            if str(part.get_param("format", "")).lower() == "flowed":
+                text = unwrapped(text, joined=str(part.get_param("delsp", "")).lower() == "yes")
+            walker.blocks += [Block(kind="paragraph", text=words, heading_path=path) for words in paragraphs(text)]
     return warnings
+
+
+def unwrapped(text: str, *, joined: bool) -> str:
+    """Lines that a mail program wrapped as its reader sees them; `joined`: the space at the end is only a mark.
+
+    Source: RFC 3676 (format=flowed, DelSp).
+    """
+    lines: list[str] = []
+    goes_on = False
+    depth = 0
+    for line in text.split("\n"):
+        words = line.lstrip(">")
+        quoted = len(line) - len(words)
+        words = words.removeprefix(" ")
+        is_signature = words.rstrip() == "--" and words != "--"
+        if goes_on and quoted == depth and not is_signature:
+            lines[-1] = (lines[-1][:-1] if joined else lines[-1]) + words
+        else:
+            lines.append("> " * quoted + words)
+        goes_on, depth = words.endswith(" ") and not is_signature, quoted
+    return "\n".join(lines)
 
 
 def _of_type(parts: list[Message], kind: str) -> list[Message]:

@@ -267,7 +267,8 @@ def test_an_embedded_word_file_is_read_but_not_what_is_inside_that(tmp_path: Pat
         (
             "chunk.mht",
             b"MIME-Version: 1.0\r\nContent-Type: multipart/related; boundary=b\r\n\r\n--b\r\n"
-            b"Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>from =\r\nthe chunk</p>\r\n--b--\r\n",
+            b"Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+            b"<p>from =\r\nthe chunk</p>\r\n--b--\r\n",
         ),
     ],
 )

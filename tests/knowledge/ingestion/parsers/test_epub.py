@@ -81,3 +81,8 @@ def test_zip_without_a_container_is_damaged() -> None:
     with pytest.raises(ParseError) as caught:
         parse(data.getvalue(), "epub")
     assert caught.value.code == "damaged_file"
+
+
+def test_a_book_whose_container_is_lost_is_read_by_its_package() -> None:
+    data = book({"a.xhtml": "<p>first</p>"}, ["a"]).replace(b"META-INF/container.xml", b"META-INF/container.old")
+    assert parse(data, "epub").text == "first"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.knowledge.ingestion.parsing import parse, shapes
 
 
@@ -107,3 +109,24 @@ def test_deep_quotes_and_brackets_end() -> None:
 def test_names_of_python_keep_their_underscores_and_bold_words_lose_them() -> None:
     document = parse("Call __init__ or a.__len__(), __Note well__ and __both words__.", "md")
     assert document.text == "Call __init__ or a.__len__(), Note well and both words."
+
+
+def test_toml_front_matter_is_metadata_too() -> None:
+    found = parse('+++\ntitle = "Hi"\n[tags]\na = ["x"]\n+++\n\n# H\ntext', "md")
+    assert (found.text, found.title, found.metadata["title"]) == ("H\n\ntext", "Hi", "Hi")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Inline $a_1*b_2*c_3$ and \\(x_1 * y_1\\) end",
+        "$$\nx = \\frac{a}{b} \\\\\ny_1 * z_1\n$$",
+        "\\[ a_{1} \\{ b_{2} \\} \\]",
+    ],
+)
+def test_formulas_stay_as_they_are_written(text: str) -> None:
+    assert parse(text, "md").text == text
+
+
+def test_prices_are_no_formulas() -> None:
+    assert parse("It costs $5 and *more* than $10.", "md").text == "It costs $5 and more than $10."

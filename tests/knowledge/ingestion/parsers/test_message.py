@@ -121,3 +121,12 @@ def test_old_word_file_as_an_attachment_is_named_with_what_to_do() -> None:
     assert document.warnings == (
         "skipped_member: old.doc: needs_converter: This is an old Office format: save it as DOCX or PPTX.",
     )
+
+
+def test_softly_wrapped_lines_are_whole_again() -> None:
+    head = b"Subject: f\r\nContent-Type: text/plain; charset=utf-8; format=flowed"
+    body = b"A long line that \r\nwas wrapped.\r\nNext line.\r\n\r\n> quoted and \r\n> goes on\r\n-- \r\nSig\r\n"
+    found = parse(head + b"\r\n\r\n" + body, "eml")
+    assert found.text == "f\n\nA long line that was wrapped.\nNext line.\n\n> quoted and goes on\n--\nSig"
+    joined = "Content-Transfer-Encoding: 8bit\r\n\r\n这是一行被软 \r\n换行的中文。\r\n".encode()
+    assert parse(head + b"; delsp=yes\r\n" + joined, "eml").text == "f\n\n这是一行被软换行的中文。"
