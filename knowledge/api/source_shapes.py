@@ -117,7 +117,7 @@ class SourceSerializer(serializers.ModelSerializer[Source]):
         model = Source
         fields = [
             "id", "base", "name", "kind", "url", "folder", "depth", "page_limit", "limit_mb", "include", "exclude",
-            "main_only", "schedule", "gone", "next_run_at", "last_run", "created_at",
+            "main_only", "schedule", "gone", "tags", "metadata", "next_run_at", "last_run", "created_at",
         ]  # fmt: skip
 
     @extend_schema_field(SourceRunSerializer(allow_null=True))
@@ -160,6 +160,8 @@ class SourceInput(serializers.Serializer[Any]):
     main_only = serializers.BooleanField(required=False, default=True)
     schedule = serializers.ChoiceField(choices=Source.Schedule.choices, required=False, default=Source.Schedule.OFF)
     gone = serializers.ChoiceField(choices=Source.Gone.choices, required=False, default=Source.Gone.DISABLE)
+    tags = serializers.ListField(child=serializers.CharField(), required=False, default=list)
+    metadata = serializers.DictField(required=False, default=dict)
 
 
 class SourceChange(serializers.Serializer[Any]):
@@ -175,3 +177,5 @@ class SourceChange(serializers.Serializer[Any]):
     main_only = serializers.BooleanField(required=False)
     schedule = serializers.ChoiceField(choices=Source.Schedule.choices, required=False)
     gone = serializers.ChoiceField(choices=Source.Gone.choices, required=False)
+    tags = serializers.ListField(child=serializers.CharField(), required=False)
+    metadata = serializers.DictField(required=False)

@@ -114,6 +114,9 @@ class Source(PublicId):
     main_only = models.BooleanField(_("main content only"), default=True)
     schedule = models.CharField(_("schedule"), max_length=8, choices=Schedule.choices, default=Schedule.OFF)
     gone = models.CharField(_("when a page is gone"), max_length=8, choices=Gone.choices, default=Gone.DISABLE)
+    # What its new documents are given (`knowledge/details.py`).
+    tags = ArrayField(models.CharField(max_length=60), default=list, blank=True, verbose_name=_("tags"))
+    metadata = models.JSONField(_("metadata"), default=dict, blank=True)
     next_run_at = models.DateTimeField(_("next run"), null=True, editable=False)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+", verbose_name=_("created by")

@@ -7,14 +7,15 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from knowledge import metadata as facts
 from knowledge.details import Details
 from knowledge.models import Source
 from knowledge.pages.setting_forms import Lines
 
 
-def tags_field() -> forms.CharField:
+def tags_field(hint: Any = "") -> forms.CharField:
     """Tags as people write them."""
-    return forms.CharField(label=_("Tags, separated by commas"), required=False, max_length=2_000)
+    return forms.CharField(label=_("Tags, separated by commas"), required=False, max_length=2_000, help_text=hint)
 
 
 def metadata_field() -> forms.CharField:
@@ -56,10 +57,13 @@ class SourceSettingsForm(forms.Form):
         help_text=_("One a line. “/docs” lets in all below it; “*” stands for anything."),
     )  # fmt: skip
     exclude = Lines(label=_("No addresses like these"), required=False)
+    tags = tags_field(_("Given to each new document; what people change by hand stays."))
+    metadata = metadata_field()
 
     def values(self) -> dict[str, Any]:
-        """What was filled in, ready for the verb."""
-        found = dict(self.cleaned_data)
+        """What was filled in, ready for the verb. Raises `Invalid`."""
+        details = Details.written(self.cleaned_data["tags"], self.cleaned_data["metadata"])
+        found = {**self.cleaned_data, **details.as_json}
         if found.get("depth") is None:
             found.pop("depth", None)
         return found
@@ -86,7 +90,8 @@ class NewSourceForm(SourceSettingsForm):
 def settings_of(source: Source) -> dict[str, Any]:
     """A source's settings as the form shows them."""
     names = SourceSettingsForm.base_fields
-    return {name: getattr(source, name) for name in names}
+    shown = {name: getattr(source, name) for name in names}
+    return {**shown, "tags": ", ".join(source.tags), "metadata": facts.as_lines(source.metadata)}
 
 
 class TextForm(forms.Form):

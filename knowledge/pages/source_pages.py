@@ -21,6 +21,7 @@ from portal.kernel.pages import page_of, say, signed_in
 from portal.kernel.principal import Principal
 
 VERBS = ("sync", "cancel", "delete")
+FIELD_OF = {"patterns_invalid": "include", "tags_invalid": "tags", "metadata_invalid": "metadata"}
 RUNS_SHOWN, PROBLEMS_SHOWN = 20, 50
 # status of a run -> (tone of its badge, icon)
 TONES = {
@@ -102,7 +103,7 @@ def new_source(request: PortalRequest, principal: Principal, base: str) -> HttpR
         try:
             source = verbs.create(principal, row, **form.values())
         except ArchwayError as error:
-            form.add_error("url" if error.code != "patterns_invalid" else "include", error.sentence())
+            form.add_error(FIELD_OF.get(error.code, "url"), error.sentence())
         else:
             say(request, gettext("Synchronising has started"))
             return HttpResponseRedirect(f"{_home(row)}{source.uid}/")
@@ -173,7 +174,7 @@ def source_settings(request: PortalRequest, principal: Principal, base: str, sou
         try:
             verbs.change(principal, held, **form.values())
         except ArchwayError as error:
-            form.add_error("include", error.sentence())
+            form.add_error(FIELD_OF.get(error.code, "name"), error.sentence())
         else:
             say(request, gettext("Saved"))
             return HttpResponseRedirect(f"{_home(row)}{held.uid}/")

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from knowledge import documents, intake
 from knowledge.access import visible_bases
+from knowledge.details import Details
 from knowledge.models import Document, Origin, Role, Source, SourcePage
 from knowledge.sources.fetching import Fetched
 from knowledge.sources.reading import Read
@@ -150,14 +151,17 @@ def _receive(principal: Principal, page: SourcePage, document: Document | None, 
     source, home = page.source, page.source.base
     if document is not None:
         # Whatever people call it by now, and wherever they moved it: its base, place and name are its identity.
+        # Its tags and metadata too are left to people.
         home, folder, name = document.base, document.folder, document.name
+        details = intake.NO_DETAILS
     else:
         folder, name = _place(source, page, found)
+        details = Details.checked(source.tags, source.metadata)
     with tempfile.TemporaryDirectory(prefix="archway-page-") as place:
         path = Path(place) / "page"
         path.write_bytes(found.data)
         try:
-            received = intake.receive(principal, home, path, name, folder=folder)
+            received = intake.receive(principal, home, path, name, folder=folder, details=details)
         except intake.Duplicate as error:
             if document is not None and error.document.pk == document.pk:
                 return _woken(principal, page, document)

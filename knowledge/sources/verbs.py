@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from django.db import transaction
 
 from knowledge import documents
+from knowledge.details import Details
 from knowledge.intake import clean_path
 from knowledge.models import Document, KnowledgeBase, Source, SourceRun
 from knowledge.sources import runs
@@ -19,6 +20,7 @@ from portal.kernel.principal import Principal
 MOST_SOURCES = 200
 CHANGEABLE = (
     "name", "folder", "depth", "page_limit", "limit_mb", "include", "exclude", "main_only", "schedule", "gone",
+    "tags", "metadata",
 )  # fmt: skip
 
 
@@ -26,7 +28,8 @@ CHANGEABLE = (
 def create(principal: Principal, base: KnowledgeBase, *, url: str, kind: str, **values: Any) -> Source:
     """Make a source in a base the asker may edit, and synchronise it for the first time.
 
-    Raises `Invalid` (url_invalid, url_forbidden, patterns_invalid, too_many_sources), `Unavailable` (host_unknown) and
+    Raises `Invalid` (url_invalid, url_forbidden, patterns_invalid, tags_invalid, metadata_invalid,
+    too_many_sources), `Unavailable` (host_unknown) and
     `Conflict` (source_taken).
     """
     address = canonical(url)
@@ -56,6 +59,8 @@ def _set(source: Source, values: dict[str, Any]) -> None:
         setattr(source, name, value)
     source.name = " ".join(source.name.split())[:200]
     source.folder = clean_path(f"{source.folder}/x")[0][:400]
+    details = Details.checked(source.tags, source.metadata)
+    source.tags, source.metadata = list(details.tags), dict(details.metadata)
     source.include, source.exclude = clean_patterns(source.include), clean_patterns(source.exclude)
 
 

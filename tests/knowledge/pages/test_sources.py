@@ -193,3 +193,19 @@ def test_citations_name_the_address_that_a_document_came_from(world: World, site
     assert "https://docs.example.com/pump" in page
     result = retrieve(world.principal(world.bob), RetrievalRequest(query="pump"))
     assert [hit.origin for hit in result.hits] == ["https://docs.example.com/pump"]
+
+
+def test_a_source_says_which_tags_and_metadata_its_new_documents_get(world: World, site: Site) -> None:
+    alice = browser(world.alice)
+    site.page("/", "Manual", "How the pump is used.")
+    alice.post(f"{home(world)}new/", fields(site, tags="web, pump", metadata="year: 2026"))
+    source = Source.objects.get()
+    assert (source.tags, source.metadata) == (["web", "pump"], {"year": 2026})
+    address = f"{home(world)}{source.uid}/settings/"
+    shown = text_of(alice.get(address))
+    assert 'value="web, pump"' in shown and "year: 2026" in shown
+    wrong = alice.post(address, fields(site, metadata="no colon"))
+    assert wrong.status_code == 422 and "Write each line as key: value." in text_of(wrong)
+    alice.post(address, fields(site, tags="", metadata=""))
+    source.refresh_from_db()
+    assert (source.tags, source.metadata) == ([], {})

@@ -457,3 +457,31 @@ def test_what_people_do_with_sources_is_in_the_audit_log(world: World, manual: S
     verbs.delete(alice, source)
     actions = AuditEntry.objects.filter(object_type="source").order_by("id").values_list("action", flat=True)
     assert list(actions) == ["source.create", "source.sync", "source.done", "source.change", "source.delete"]
+
+
+def test_new_documents_of_a_source_get_its_tags_and_metadata_and_edits_by_hand_stay(world: World, manual: Site) -> None:
+    source = make(world, manual.url(), depth=1, tags=["web", " Web ", "pump"], metadata={"year": 2026, "by": "site"})
+    assert source.tags == ["web", "pump"]
+    synced(source)
+    rows = Document.objects.filter(base=world.base)
+    assert rows and all((row.tags, row.metadata["year"]) == (["web", "pump"], 2026) for row in rows)
+    alice, oil = world.principal(world.alice), Document.objects.get(name="Oil.html")
+    documents.describe(alice, oil, tags=["oil"], metadata={"year": 2020})
+    verbs.change(alice, source, tags=["new"], metadata={})
+    manual.page("/care/oil.html", "Oil", "Change the oil twice a year.", "/fresh.html")
+    manual.page("/start.html", "Starting", "Open the valve, then start the pump.", "/fresh.html")
+    manual.page("/fresh.html", "Fresh", "A page that was not there before.")
+    verbs.change(alice, source, depth=2)
+    again(world, source)
+    rows_now = {row.name: (row.tags, row.metadata.get("year")) for row in Document.objects.filter(base=world.base)}
+    assert rows_now["Oil.html"] == (["oil"], 2020)
+    assert rows_now["Starting.html"] == (["web", "pump"], 2026)
+    assert rows_now["Fresh.html"] == (["new"], None)
+
+
+def test_tags_and_metadata_that_can_not_be_kept_are_refused_with_the_source(world: World, manual: Site) -> None:
+    for values, code in (({"tags": ["x" * 61]}, "tags_invalid"), ({"metadata": {"a": {}}}, "metadata_invalid")):
+        with pytest.raises(Invalid) as refused:
+            make(world, manual.url(), **values)
+        assert refused.value.code == code
+    assert not Source.objects.filter(base=world.base).exists()
