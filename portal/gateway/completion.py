@@ -72,9 +72,7 @@ class Completion:
         except ArchwayError:
             raise
         except Exception as error:  # noqa: BLE001  # the edge to a library that raises anything
-            # What LiteLLM can not translate it calls a broken connection, which would be tried again and tell others
-            # that the provider is away.
-            failure = failures.failure_of(error, endpoint.name) if trip.began else failures.refused(endpoint.name)
+            failure = failures.failure_of(error, endpoint.name, sent=trip.began)
             # Never the error itself, whose words are the provider's, and may hold keys or text.
             logger.info("%s: %s of %s", failure.code, type(error).__name__, endpoint.uid)
             raise AttemptFailed(failure, failures.retry_after(error)) from None

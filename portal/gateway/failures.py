@@ -92,8 +92,11 @@ _SLOW = frozenset({"ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout
 _EMPTY_ACCOUNT = ("insufficient_quota", "billing_hard_limit", "arrearage", "overdue", "account_overdue")
 
 
-def failure_of(error: BaseException, model: str) -> ArchwayError:
+def failure_of(error: BaseException, model: str, *, sent: bool = True) -> ArchwayError:
     """The member of our family for an exception that LiteLLM, its clients or httpx raised.
+
+    `sent`: whether the request left (`clients.watched_trip`). LiteLLM calls what it can not translate a broken
+    connection, which would be tried again and tell others that the provider is away: that is `model_refused`.
 
     These need a person: `model_auth_failed`, `model_account_empty`, `model_not_found`, `model_refused`,
     `model_context_exceeded`, `model_content_blocked`, `model_tls_failed`, `model_bad_answer`, and what
@@ -104,6 +107,8 @@ def failure_of(error: BaseException, model: str) -> ArchwayError:
     for cause in causes:
         if isinstance(cause, ArchwayError):
             return cause
+    if not sent:
+        return refused(model)
     if any(isinstance(cause, json.JSONDecodeError) for cause in causes):
         return bad_answer(model)
     if any(isinstance(cause, ssl.SSLError) or "CERTIFICATE_VERIFY_FAILED" in str(cause) for cause in causes):

@@ -60,6 +60,7 @@ class _Embedding:
 
     async def attempt(self, endpoint: ModelEndpoint, secret: Secret) -> AsyncGenerator[Any]:
         litellm = await clients.runtime()
+        trip = clients.watched_trip()
         try:
             answer = await litellm.aembedding(
                 model=litellm_name(endpoint),
@@ -70,7 +71,7 @@ class _Embedding:
         except ArchwayError:
             raise
         except Exception as error:  # noqa: BLE001  # the edge to a library that raises anything
-            failure = failures.failure_of(error, endpoint.model_name)
+            failure = failures.failure_of(error, endpoint.model_name, sent=trip.began)
             logger.info("%s: %s of %s", failure.code, type(error).__name__, endpoint.uid)
             # `from None`: the provider's words may repeat the key, and must not reach a log by way of the cause.
             raise AttemptFailed(failure, failures.retry_after(error)) from None

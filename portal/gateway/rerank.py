@@ -80,6 +80,7 @@ class _Ranking:
 
     async def attempt(self, endpoint: ModelEndpoint, secret: Secret) -> AsyncGenerator[list[Ranked]]:
         litellm = await clients.runtime()
+        trip = clients.watched_trip()
         try:
             answer = await litellm.arerank(
                 model=litellm_name(endpoint),
@@ -91,7 +92,7 @@ class _Ranking:
         except ArchwayError:
             raise
         except Exception as error:  # noqa: BLE001  # the edge to a library that raises anything
-            failure = failures.failure_of(error, endpoint.name)
+            failure = failures.failure_of(error, endpoint.name, sent=trip.began)
             logger.info("%s: %s of %s", failure.code, type(error).__name__, endpoint.uid)
             raise AttemptFailed(failure, failures.retry_after(error)) from None
         self._counted = _usage(answer)
