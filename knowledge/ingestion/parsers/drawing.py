@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from knowledge.ingestion.blocks import NO_ALT as NO_ALT
 from knowledge.ingestion.blocks import Block
-from knowledge.ingestion.parsers.characters import storable
+from knowledge.ingestion.parsers.characters import figures, storable
 from knowledge.ingestion.parsers.images import Pictures
-from knowledge.ingestion.parsers.ooxml import A, Package, R, Relation
+from knowledge.ingestion.parsers.ooxml import ALTERNATE, A, Package, R, Relation, chosen
 from knowledge.ingestion.parsers.tables import markdown_table
+from knowledge.ingestion.parsers.word_symbols import M, maths
 from knowledge.ingestion.parsers.xml import Element, integer
 
 C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
@@ -22,16 +23,31 @@ _MAX_POINTS = 20_000
 
 
 def paragraph_text(paragraph: Element) -> str:
-    """The text of an `a:p`: runs, fields and breaks; maths in it as its plain characters."""
-    parts: list[str] = []
-    for element in paragraph.iter():
-        if element.tag == f"{A}br":
-            parts.append("\n")
-        elif element.tag == f"{A}tab":
-            parts.append("\t")
-        elif isinstance(element.tag, str) and element.tag.endswith("}t"):
-            parts.append(element.text or "")
-    return storable("".join(parts))
+    """The text of an `a:p`: runs, fields and breaks; raised and lowered figures, formulas on one line."""
+    return storable("".join(_pieces(paragraph)))
+
+
+def _pieces(element: Element) -> Iterator[str]:
+    for child in element:
+        name = child.tag
+        if name == f"{A}br":
+            yield "\n"
+        elif name == f"{A}tab":
+            yield "\t"
+        elif name == ALTERNATE:
+            yield from _pieces(chosen(child))
+        elif name in (f"{M}oMath", f"{M}oMathPara"):
+            yield maths(child)
+        elif isinstance(name, str) and name.endswith("}t"):
+            yield _figures_of(element, child.text or "")
+        elif isinstance(name, str):
+            yield from _pieces(child)
+
+
+def _figures_of(run: Element, text: str) -> str:
+    properties = run.find(f"{A}rPr")
+    shift = integer(properties.get("baseline")) if properties is not None else 0
+    return figures(text, raised=shift > 0) if shift else text
 
 
 def paragraphs(body: Element) -> Iterator[Element]:

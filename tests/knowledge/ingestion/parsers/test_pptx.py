@@ -169,3 +169,17 @@ def test_what_is_no_deck_is_refused_with_a_code(tmp_path: Path) -> None:
     assert refusal(tmp_path, deck([shape("x" * 200)]), ParseContext(max_text=100)) == "too_large"
     entity = '<!DOCTYPE x [<!ENTITY e "x">]>' + root("p:sld", shape("&e;"))
     assert refusal(tmp_path, deck([""], {"ppt/slides/slide1.xml": entity})) == "unsafe_xml"
+
+
+def test_raised_figures_and_formulas_on_slides_are_readable_and_read_once(tmp_path: Path) -> None:
+    raised = '<a:r><a:t>10</a:t></a:r><a:r><a:rPr baseline="30000"/><a:t>6</a:t></a:r>'
+    power = "<m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    formula = (
+        '<mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006">'
+        '<mc:Choice Requires="a14"><a14:m xmlns:a14="http://schemas.microsoft.com/office/drawing/2010/main">'
+        f'<m:oMath xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math">{power}</m:oMath></a14:m>'
+        "</mc:Choice><mc:Fallback><a:r><a:t>fallback</a:t></a:r></mc:Fallback></mc:AlternateContent>"
+    )
+    body = f"<p:txBody><a:p>{raised}</a:p><a:p>{formula}</a:p></p:txBody>"
+    box = f'<p:sp><p:nvSpPr><p:cNvPr id="2" name="x"/><p:nvPr/></p:nvSpPr>{body}</p:sp>'
+    assert read(tmp_path, deck([box])).text == "10⁶\nx^2"
