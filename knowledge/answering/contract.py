@@ -92,6 +92,11 @@ class Answer:
         """JSON-ready."""
         return {**asdict(self), "state": str(self.state), "citations": list(self.citations)}
 
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Answer:
+        """An answer from what `as_json` made of it."""
+        return cls(**{**data, "state": State(data["state"]), "citations": tuple(data["citations"])})
+
     def ended(self, state: State, **changes: Any) -> Answer:
         """The same, ended otherwise."""
         return replace(self, state=state, **changes)

@@ -233,8 +233,7 @@ async def _collected(prepared: Prepared, page: _Page, seen: list[Event]) -> Answ
     async with aclosing(written(prepared)) as parts:
         async for event in parts:
             if event.name == "answer.done":
-                data = event.data
-                answer = Answer(**{**data, "state": State(data["state"]), "citations": tuple(data["citations"])})
+                answer = Answer.of(event.data)
                 continue
             seen.append(event)
             page.waiting.append(event)

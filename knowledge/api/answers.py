@@ -152,7 +152,7 @@ async def _events(
                 elif event.name == "answer.citation":
                     cited.append(int(data["number"]))
                 elif event.name == "answer.done":
-                    answer = Answer(**{**data, "state": State(data["state"]), "citations": tuple(data["citations"])})
+                    answer = Answer.of(data)
                     data = _body(prepared, data)
                 yield framed(Event(event.name, data), number)
     finally:
