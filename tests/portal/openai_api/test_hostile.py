@@ -58,6 +58,7 @@ ODD: dict[str, dict[str, Any]] = {
     },
     "many tokens": {"max_tokens": 10**30},
     "a huge seed": {"seed": 10**30},
+    "metadata of another kind": {"metadata": {"base_id": "1", "__class__": "x" * 600}, "filters": {"metadata": [1]}},
     "a NUL": {"messages": [{"role": "user", "content": "a\x00b"}], "stop": ["\x00"]},
     "a million characters": {"messages": [{"role": "user", "content": "word " * 200_000}]},
 }
